@@ -1,4 +1,4 @@
-// Memory that processes share, and plain loops over it, as the bare program has them.
+// Shared memory between processes, and plain loops over it, for the bare program (peer_bare.cc).
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,9 @@
 
 namespace hocket::cli::bench {
 
-// A resource: memory that all ranks see, by a name of this benchmark alone that is gone once `meet`
-// has returned, when all have it. Zeros at first. Throws std::system_error or std::bad_alloc.
+// A resource: memory that all ranks map, zeroed at first. It gets a name that only this benchmark
+// uses. `meet` waits until all ranks have mapped it, and after that the name is removed. Throws
+// std::system_error or std::bad_alloc.
 class Shared {
  public:
   Shared(const std::string& name, std::size_t bytes, const std::function<void(std::byte*)>& meet);
@@ -24,13 +25,13 @@ class Shared {
   void* data_ = nullptr;
 };
 
-// Copies bytes; past the caches if `streams`.
+// Copies bytes. With `streams` it stores past the caches (non-temporal stores).
 void copy(void* to, const void* from, std::size_t bytes, bool streams);
 
-// out = x + y, also into `other` if that is not null; past the caches if `streams`.
+// Computes out = x + y. If `other` is not null, stores the sum there, too. With `streams` it stores
+// past the caches.
 void add(float* out, float* other, const float* x, const float* y, std::size_t count, bool streams);
 
-// out += x.
 void accumulate(float* out, const float* x, std::size_t count);
 
 }  // namespace hocket::cli::bench

@@ -2,10 +2,10 @@
 
     bench/busy.py --busy 30                  # PYTHONPATH as for the tests; needs PyTorch
 
-Starts two ranks and a crowd of processes that compute for ever. A rank computes for a moment before
-each all_reduce, as programs do. The backends take turns, some calls a turn; gloo's barrier separates
-the turns. Prints microseconds a call: medians with their middle halves, and means. Ends with an error
-if a sum is wrong.
+Starts two ranks, and processes that compute without end. A rank computes for a moment before each
+all_reduce, as programs do. The backends alternate: each gets a few calls, then a barrier of gloo,
+then the other one. Prints microseconds a call: medians with their middle halves, and means. Ends
+with an error if a sum is wrong.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def described(values):
 
 
 def compute(milliseconds):
-    """Uses that much of the processor's time, however long it takes."""
+    """Uses this much processor time, however much wall-clock time passes."""
     until = time.process_time() + milliseconds * 1e-3
     while time.process_time() < until:
         pass
@@ -38,7 +38,7 @@ def run_rank(options):
     import torch
     import torch.distributed as dist
 
-    import hocket.torch  # noqa: F401: names the backend
+    import hocket.torch  # noqa: F401: registers the backend's name
 
     torch.set_num_threads(1)
     dist.init_process_group("gloo")

@@ -11,7 +11,7 @@ int before(const hocket::Communicator& comm) {
   return (comm.rank() + comm.size() - 1) % comm.size();
 }
 
-// Makes `call` until it throws.
+// Repeats `call` until it throws. The first call and a barrier come before `started` is counted up.
 template <typename Call>
 void repeat(hocket::Communicator& comm, std::atomic<int>& started, const Call& call) {
   call();

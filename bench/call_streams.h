@@ -1,4 +1,4 @@
-// The calls of the ranks of failure_latency until one of them dies: one kind of call over and over.
+// The calls that the ranks of failure_latency repeat until one of them dies.
 #pragma once
 
 #include <array>
@@ -16,8 +16,9 @@ inline constexpr std::array kCallStreams{CallStream::kSmall,
 inline constexpr std::array kCallStreamNames{
     "all_reduce 8 B", "all_reduce 4 MiB", "barrier", "send_recv 64 KiB", "all_reduce_async 64 KiB"};
 
-// Call until a call throws. After the first everybody knows everybody, and `started` is counted up.
+// Repeats one kind of call until a call throws. After the first call all ranks are connected, and
+// `started` is counted up.
 void call_on_hosts(hocket::Communicator& comm, CallStream kind, std::atomic<int>& started);
-// The same with arrays of GPU rank % Gpu::count(), on one stream. Each call is waited for; with
-// kAsync, each batch of 100 calls.
+// Does the same with arrays of GPU rank % Gpu::count(), on one stream. The rank waits for each
+// call, and with kAsync for each batch of 100 calls.
 void call_on_gpus(hocket::Communicator& comm, CallStream kind, std::atomic<int>& started);

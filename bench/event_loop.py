@@ -1,8 +1,9 @@
-"""The cost of pending works for an event loop: ``hocket run -n 2 -- python bench/event_loop.py``.
+"""Measures what pending works cost an event loop: ``hocket run -n 2 -- python bench/event_loop.py``.
 
-Rank 0 has 100 receives pending in one loop of asyncio. Rank 1 answers one every half a millisecond,
-and it is posted again. Meanwhile one task measures how late it is when it sleeps for a millisecond.
-Another measures how long a turn of the loop takes. The same without pending receives comes first.
+Rank 0 has 100 receives pending in one asyncio loop. Every half a millisecond rank 1 answers one of
+them, and rank 0 posts this receive again. Meanwhile one task sleeps for a millisecond and measures
+how late it wakes up. Another task measures how long an iteration of the loop takes. The same
+measurement without pending receives comes first, for comparison.
 """
 
 import asyncio
@@ -72,7 +73,7 @@ async def main(comm):
 
 
 def answer(comm):
-    """Until the last question."""
+    """Answers questions of rank 0 until the last one, which has the tag PENDING."""
     asked = [comm.recv_async(np.empty(1), 0, tag=tag) for tag in range(PENDING + 1)]
     while True:
         for i in hocket.wait_some(asked):

@@ -1,10 +1,10 @@
 """Host time of calls from Python: hocket's, prepared ones, and through cupyx.distributed's face.
 
 ``hocket run -n 2 -- python bench/face_overhead.py [--arrays numpy|cupy|torch] [--original PORT]``.
-Prints microseconds a call on arrays of 8 bytes (PyTorch's on GPUs), the least of many rounds. All
-cases take turns. The face takes no tensors of PyTorch. ``--original``: on CuPy's arrays, also
-measures CuPy's own communicator, which meets at that port. It prints a table on rank 0, and fails
-if results are wrong.
+Prints microseconds a call on arrays of 8 bytes (PyTorch's on GPUs): the least of many rounds. All
+cases alternate. hocket's cupyx.distributed takes no tensors of PyTorch. ``--original``: on CuPy's
+arrays, also measures CuPy's own communicator, whose ranks meet at this port. Rank 0 prints a table.
+The program fails if results are wrong.
 """
 
 import argparse
@@ -18,7 +18,7 @@ COLUMNS = ("hocket", "prepared", "face", "original")
 
 
 def time_each(calls, comm, synchronize, options):
-    """Seconds a call of each, least of many rounds."""
+    """Returns the seconds of one call for each of `calls`: the least of many rounds."""
     best = [float("inf")] * len(calls)
     for _ in range(options.rounds):
         for i, call in enumerate(calls):
@@ -33,7 +33,7 @@ def time_each(calls, comm, synchronize, options):
 
 
 def own_calls(comm, arrays):
-    """hocket's calls: name to what makes one, and what prepares one where that can be done."""
+    """Maps the name of each call to two functions: one makes it, the other prepares it or is None."""
     x, out, table, parts = arrays
     n, rank = comm.size, comm.rank
     collectives = {
@@ -62,7 +62,7 @@ def own_calls(comm, arrays):
 
 
 def face_calls(face, arrays, n, rank):
-    """The same through a communicator of cupyx.distributed."""
+    """Returns the same calls, made through a communicator of hocket's cupyx.distributed."""
     x, out, table, parts = arrays
     peer = rank ^ 1
     message = lambda: None  # noqa: E731
@@ -84,7 +84,7 @@ def face_calls(face, arrays, n, rank):
 
 
 def make_arrays(kind, n, rank):
-    """Arrays of one element and of n, and what waits until the GPU is done with them."""
+    """Returns arrays of one element and of n, and a function that waits until the GPU is idle."""
     if kind == "numpy":
         return (np.ones(1), np.zeros(1), np.ones((n, 1)), np.zeros((n, 1))), lambda: None
     if kind == "cupy":
@@ -126,7 +126,7 @@ def main():
         faces["original"] = Original(n, rank, port=options.original)
     for column, face in faces.items():
         for name, call in face_calls(face, arrays, n, rank).items():
-            if (column, name) != ("original", "barrier"):  # which deadlocks after a few
+            if (column, name) != ("original", "barrier"):  # it deadlocks after a few calls
                 rows[name][column] = call
     columns = [column for column in COLUMNS if any(column in row for row in rows.values())]
     if rank == 0:

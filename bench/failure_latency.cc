@@ -1,18 +1,19 @@
-// Measures how long after a rank's death the others hear of it.
+// Measures the time from a rank's death until the other ranks learn of it.
 //
 //     failure_latency [-n RANKS] [--rounds N] [--gib 0,1,8] [--seed S] [--rebuild] [--hosts H]
 //                     [--namespaces A,B,... --at ADDRESS] [--device cuda]
 //
-// A round is a separate job. Its ranks make one kind of call over and over, and one of them holds
-// so much memory. At a random point SIGKILL kills that rank. A sample is the time from just before
-// the kill until a survivor has caught its PeerDied, by the host's one clock.
+// A round is a separate job. Its ranks repeat one kind of call, and one of them (the victim) holds
+// `--gib` GiB of memory. At a random point SIGKILL kills the victim. A sample is the time from just
+// before the kill until a survivor has caught its PeerDied. All processes use the one clock of the
+// machine.
 //
-// --rebuild      until it has rebuilt the communicator and passed a barrier of the next one
-// --hosts        the ranks take this machine for so many hosts
+// --rebuild      until the survivor has rebuilt the communicator and passed a barrier of it
+// --hosts        the ranks act as if this machine were H hosts
 // --namespaces   each host is a network namespace of that name (`ip netns`; needs root), connected
 //                by the user; ADDRESS is the first one's
-// --device cuda  the calls are on arrays in GPUs' memory, one GPU a rank, and the ranks wait for
-//                them (HOCKET_ENGINES selects the engine)
+// --device cuda  the calls are on arrays in GPUs' memory, one GPU for each rank, and the ranks wait
+//                for them (HOCKET_ENGINES selects the engine)
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <getopt.h>
@@ -64,7 +65,7 @@ constexpr int kMaxRanks = 64;
 // State that the processes of a round share.
 struct Board {
   std::atomic<int> ready{0};
-  std::array<std::atomic<std::int64_t>, kMaxRanks> heard_at{};  // ns; 0: not
+  std::array<std::atomic<std::int64_t>, kMaxRanks> heard_at{};  // ns; 0: not yet
   std::array<std::atomic<int>, kMaxRanks> signal{};
 };
 
@@ -95,8 +96,8 @@ struct Round {
   std::optional<hocket::Key> key;
 };
 
-// Before anything that asks which host this is. UCX looks for interfaces in /sys, which has to be
-// the namespace's.
+// Moves this process into a network namespace. It runs before any code asks which host this is. UCX
+// looks for interfaces in /sys, so /sys is mounted anew for the namespace.
 void move_to(const std::string& name) {
   const int fd = open(("/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0 || setns(fd, CLONE_NEWNET) != 0) {
@@ -135,11 +136,11 @@ void move_to(const std::string& name) {
       }
       board.heard_at[at] = now_ns();
       board.signal[at] = error.signal();
-      // If a rank ended right away, ranks that are still in the barrier would miss it.
+      // If a rank ended at once, ranks that are still in the barrier would see its death.
       if (round.rebuild) std::this_thread::sleep_for(std::chrono::milliseconds(50));
       _exit(error.rank() == round.victim ? 0 : 1);
     } catch (const hocket::Aborted&) {
-      // Another one was faster.
+      // Another survivor has called rebuild first, which ends this call with Aborted.
       if (!round.rebuild) throw;
       world.rebuild();
       world.communicator().barrier();
@@ -158,7 +159,7 @@ struct Sample {
   bool signal_known;
 };
 
-// Throws where a survivor heard of nothing, or of something else.
+// Runs one round. Throws if a survivor learns of no failure, or of another one than the kill.
 std::vector<Sample> run(const Round& round) {
   void* page =
       mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

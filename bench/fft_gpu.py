@@ -1,10 +1,10 @@
 """Fourier transforms on a GPU that ranks share, or on a GPU a rank.
 
 ``python bench/fft_gpu.py [--ranks 2] [--gpus 1] [--threads] [N ...]``. Complex double, N^3, from
-slabs to slabs of the other axis. First one rank transforms the whole, then all transform it
-together. On one GPU the extra time is the transpose, which is compared with a plain copy of the
-whole array. On several GPUs it prints the speedup over one. Ranks are processes, or threads of one.
-Needs CuPy.
+slabs of one axis to slabs of another. First one rank transforms the whole array alone, then all
+ranks transform it together. On one GPU the extra time is the transpose; it is compared with a plain
+copy of the whole array. On several GPUs it prints the speedup over one. Ranks are processes, or with
+--threads threads of one process. Needs CuPy.
 """
 
 import argparse
@@ -24,7 +24,7 @@ REPEATS, CALLS = 9, 10
 
 
 def microseconds(comm, call):
-    """The slowest rank's, a call; the median of some batches."""
+    """Returns the microseconds of a call on the slowest rank: the median of some batches."""
     taken = []
     for _ in range(REPEATS):
         begin, end = cupy.cuda.Event(), cupy.cuda.Event()
@@ -41,7 +41,7 @@ def microseconds(comm, call):
 
 
 def alone(comm, n):
-    """One rank's times of the whole transform and of a copy, while the others wait."""
+    """Returns one rank's times of the whole transform and of a copy, while the other ranks wait."""
     own = comm.split(comm.rank)
     times = [0.0, 0.0]
     if comm.rank == 0:

@@ -3,10 +3,10 @@
     mpirun -n 2 python bench/fft_mpi4py.py [--rounds 9] [N ...]
 
 Complex double, N^3 (128 and 256), forward, from slabs of the first axis to slabs of the second, as
-mpi4py-fft leaves its result. Both plan with FFTW's measuring. Prints milliseconds a transform: the
-median of the rounds with their middle half. A round of each is as many transforms as take some
-tenths of a second; its time is the slowest rank's. It ends with an error if the results differ.
-Needs mpi4py-fft (``apt install libfftw3-dev libopenmpi-dev; pip install mpi4py mpi4py-fft``).
+mpi4py-fft leaves its result. Both let FFTW measure when it plans. Prints milliseconds a transform:
+the median of the rounds with their middle half. In a round each of them makes as many transforms as
+take some tenths of a second, and the time is the slowest rank's. Ends with an error if the results
+differ. Needs mpi4py-fft (``apt install libfftw3-dev libopenmpi-dev; pip install mpi4py mpi4py-fft``).
 """
 
 import argparse
@@ -30,7 +30,7 @@ def slowest(seconds):
 
 
 def a_call(call, calls):
-    """Returns seconds, the slowest rank's. No rank begins before all are there."""
+    """Returns the seconds of a call on the slowest rank. A barrier starts all ranks together."""
     WORLD.Barrier()
     begin = time.perf_counter()
     for _ in range(calls):
@@ -39,7 +39,7 @@ def a_call(call, calls):
 
 
 def transforms_of(comm, n):
-    """Both calls, on the same data, by name."""
+    """Maps each library's name to its transform. Both work on the same data."""
     theirs = PFFT(WORLD, (n,) * 3, axes=(0, 1, 2), dtype=complex, slab=True)
     given, made = newDistArray(theirs, False), newDistArray(theirs, True)
     rows, columns = (Slab(axis).box((n,) * 3, comm.rank, comm.size) for axis in (0, 1))

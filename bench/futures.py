@@ -2,9 +2,9 @@
 
     PYTHONPATH=build/release/python python bench/futures.py --workers 2 --mpi
 
-The executors live side by side and are measured in turns. Tables have the median of the rounds, and
-behind it the quickest and the slowest one. mpi4py is measured where it can be imported and its workers
-started, and with --mpi alone, as idle workers of MPI may keep processors busy.
+The executors exist at the same time and are measured alternately. Tables have the median of the
+rounds, followed by the quickest and the slowest round. mpi4py is measured only with --mpi, because
+idle workers of MPI may keep processors busy. It must be importable, and its workers must start.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def arrays(pool, n, count):
 
 
 def uneven(pool, n):
-    """One task in ten takes ten times as long."""
+    """Runs tasks of 1 ms; one task in ten takes 10 ms."""
     milliseconds = [10 if i % 10 == 0 else 1 for i in range(n)]
     assert list(pool.map(tasks.work, milliseconds)) == milliseconds
 

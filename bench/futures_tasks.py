@@ -13,7 +13,7 @@ def add_one(x):
 
 
 def work(milliseconds):
-    """Computes for that long."""
+    """Computes for `milliseconds` of wall-clock time."""
     end = time.perf_counter() + milliseconds / 1e3
     while time.perf_counter() < end:
         pass

@@ -1,11 +1,11 @@
 """Calls in CUDA graphs by ranks that are threads: several to a GPU, or beside NCCL's ways.
 
 ``python bench/gpu_ranks.py --ranks 4`` on two GPUs puts two ranks on each. This shows the time that
-four GPUs would need, except for the links that ranks of a GPU share. ``--nccl``, with a GPU a rank:
-NCCL too, on plain memory, on memory registered with it, and in windows (NCCL's symmetric memory,
-2.27 and later). Sizes are bytes of the larger of a rank's arrays, float32. All cases take turns.
-The table has the median of a case's batches; a batch counts the slowest rank. All results are
-checked, over poison. Needs CuPy.
+four GPUs would need, except that ranks of one GPU share its links. ``--nccl``, with one GPU for each
+rank, also measures NCCL: on plain memory, on memory registered with it, and in windows (NCCL's
+symmetric memory, 2.27 and later). Sizes are bytes of the larger of a rank's arrays, float32. All
+cases alternate. The table has the median of a case's batches, and a batch counts the slowest rank.
+Outputs are filled with a wrong value first, and all results are checked. Needs CuPy.
 """
 
 import argparse
@@ -24,7 +24,7 @@ OPS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ring", "barr
 
 
 class Nccl:
-    """NCCL's library, as far as it is called here."""
+    """The functions of NCCL's library that this benchmark calls."""
 
     FLOAT32, SUM, COLLECTIVES_SYMMETRIC = 7, 0, 1
 
@@ -47,7 +47,7 @@ class Nccl:
         return comm
 
     def empty(self, count):
-        """float32, of ncclMemAlloc."""
+        """Returns an array of float32 in memory of ncclMemAlloc."""
         address = ctypes.c_void_p()
         self("ncclMemAlloc", ctypes.byref(address), ctypes.c_size_t(4 * count))
         memory = cupy.cuda.UnownedMemory(address.value, 4 * count, self)
@@ -64,7 +64,7 @@ class Nccl:
              ctypes.c_size_t(array.nbytes), ctypes.byref(handle), self.COLLECTIVES_SYMMETRIC)
 
     def collective(self, op, comm, x, out, stream):
-        """A call of no arguments that puts `op` on the stream; None for what has no single call."""
+        """Returns a function that enqueues `op` on the stream; None if NCCL has no single call for it."""
         a, b = ctypes.c_void_p(x.data.ptr), ctypes.c_void_p(out.data.ptr)
         count = ctypes.c_size_t(min(x.size, out.size))
         add, at = self.SUM, ctypes.c_void_p(stream.ptr)
@@ -77,20 +77,20 @@ class Nccl:
 
 
 def data(op, size, rank, count):
-    """Rank `rank`'s input, whole numbers that add up exactly."""
+    """Returns the input of a rank: whole numbers, whose sums are exact."""
     return np.random.default_rng([size, rank, count, OPS.index(op)]).integers(
         0, 1000, count).astype("float32")
 
 
 def counts(op, size, count):
-    """Elements of a rank's input and output, where the larger has about `count`."""
+    """Returns the elements of a rank's input and output; the larger has about `count`."""
     part = max(count // size, 1)
     return {"all_gather": (part, part * size), "reduce_scatter": (part * size, part),
             "all_to_all": (part * size, part * size)}.get(op, (count, count))
 
 
 def wanted(op, size, rank, n_in):
-    """Rank `rank`'s output, worked out on the host."""
+    """Returns the expected output of a rank, computed on the host."""
     inputs = [data(op, size, r, n_in) for r in range(size)]
     if op == "ring":
         return inputs[rank - 1]
@@ -103,7 +103,7 @@ def wanted(op, size, rank, n_in):
 
 
 def own_call(op, comm, x, out, stream):
-    """As Nccl.collective, of hocket."""
+    """Returns a function that enqueues `op` of hocket on the stream."""
     if op == "barrier":
         return lambda: comm.barrier(stream=stream)
     if op == "ring":
@@ -113,7 +113,7 @@ def own_call(op, comm, x, out, stream):
 
 
 class Ways:
-    """One rank's arrays for each way of calling."""
+    """The arrays of one rank for each case: hocket or NCCL, in each kind of memory."""
 
     def __init__(self, comm, stream, most, nccl):
         self.comm, self.stream, self.nccl = comm, stream, nccl
@@ -133,7 +133,7 @@ class Ways:
                 register(self.nccl_comm, array)
 
     def case(self, name, op, n_in, n_out):
-        """The call and its arrays; the call is None where this way has none."""
+        """Returns the call and its arrays. The call is None if this case has no such call."""
         x, out = self.arrays[name][0][:n_in], self.arrays[name][1][:n_out]
         if not name.startswith("NCCL"):
             return own_call(op, self.comm, x, out, self.stream), x, out
@@ -168,7 +168,7 @@ def capture(stream, call, calls):
 def measure(turns, comm, stream, graph, calls):
     begin, end = cupy.cuda.Event(), cupy.cuda.Event()
     turns.meet()
-    comm.barrier(stream=stream)  # who has launched first waits here
+    comm.barrier(stream=stream)  # the first rank to launch waits here for the others
     begin.record(stream)
     graph.launch(stream)
     end.record(stream)
@@ -177,7 +177,7 @@ def measure(turns, comm, stream, graph, calls):
 
 
 def run_case(op, count, ways, turns, options):
-    """Microseconds a call, name to median of the batches."""
+    """Returns microseconds a call: maps the name of each case to the median of its batches."""
     comm, stream, rank = ways.comm, ways.stream, ways.comm.rank
     n_in, n_out = counts(op, comm.size, count)
     calls = 1000 if count <= 1 << 16 else 200 if count <= 1 << 20 else 50
@@ -212,7 +212,7 @@ def run_case(op, count, ways, turns, options):
 def run_rank(comm, turns, nccl, options):
     gpus = cupy.cuda.runtime.getDeviceCount()
     with cupy.cuda.Device(comm.rank % gpus):
-        cupy.cuda.set_allocator(None)  # CuPy's pool is one for all streams
+        cupy.cuda.set_allocator(None)  # CuPy's pool would share freed memory between streams
         stream = cupy.cuda.Stream(non_blocking=True)
         try:
             ways = Ways(comm, stream, max(options.sizes) // 4, nccl)

@@ -46,7 +46,7 @@ def address_of(host):
 
 
 class Network:
-    """Namespaces hb<pid>-<i> with address 10.79.0.<i + 1>, behind the switch of hb<pid>-s."""
+    """Network namespaces hb<pid>-<i> with address 10.79.0.<i + 1>, behind a switch in hb<pid>-s."""
 
     def __init__(self, hosts):
         self.remove_left_over()
@@ -73,7 +73,8 @@ class Network:
             ip("-n", name, "link", "set", "lo", "up")
             ip("-n", name, "addr", "add", f"{address_of(host)}/24", "dev", inner)
             ip("-n", name, "link", "set", inner, "up")
-            # The kernel takes up to a second or two to call it running, and UCX looks at that.
+            # The kernel takes up to two seconds until it reports the interface as up, which UCX
+            # requires.
             while "state UP" not in subprocess.check_output(["ip", "-n", name, "link", "show", inner], text=True):
                 time.sleep(0.05)
 
@@ -83,7 +84,7 @@ class Network:
 
     @staticmethod
     def remove_left_over():
-        """Namespaces of runs that were killed and could not take them along."""
+        """Deletes the namespaces of earlier runs that were killed before they could delete them."""
         there = subprocess.check_output(["ip", "netns", "list"], text=True)
         for name, pid in re.findall(r"^(hb(\d+)-\w+)\b", there, re.MULTILINE):
             if not Path(f"/proc/{pid}").exists():
@@ -95,21 +96,22 @@ class Network:
         return ",".join(map(str, own))
 
     def on(self, host, *words):
-        """Returns the command that runs `words` on a host, which has a name of its own."""
+        """Returns the command that runs `words` on a host, with the host's name as hostname."""
         script = f'hostname {self.names[host]}; exec "$@"'
         return ["ip", "netns", "exec", self.names[host], "unshare", "--uts", "sh", "-c", script, "-",
                 "taskset", "-c", self.share(host), *map(str, words)]
 
     def favour(self):
-        """Puts all processes of the hosts before other work. The scheduler shares out by sessions, and some
-        launchers make one for their ranks, so that those would have another share than others."""
+        """Gives all processes of the hosts priority over other work. The scheduler divides time between
+        sessions (autogroups), and some launchers make a session for their ranks. Without this, libraries
+        would get different shares of the processors."""
         for name in self.names:
             for pid in subprocess.check_output(["ip", "netns", "pids", name], text=True).split():
                 with contextlib.suppress(OSError):
                     Path(f"/proc/{pid}/autogroup").write_text("-20")
 
     def agent(self, folder):
-        """A stand-in for ssh, which gives mpirun its way to the hosts."""
+        """Writes a script that mpirun uses in place of ssh to start commands on the hosts."""
         cases = "".join(
             f"  {address_of(host)}) exec {shlex.join(self.on(host, 'sh', '-c'))} \"$*\";;\n"
             for host in range(len(self.names)))
@@ -120,7 +122,7 @@ class Network:
 
 
 class Site:
-    """What a library is started with."""
+    """The data with which a library is started: network, folder, ranks, algorithm."""
 
     def __init__(self, network, folder, ranks, algorithm):
         self.network, self.folder, self.ranks = network, folder, ranks
@@ -132,7 +134,7 @@ class Site:
 
 
 def compiled(compiler, source, target, *libraries):
-    """Returns the program; None where it cannot be had."""
+    """Compiles a program and returns its path; None if there is no compiler or it fails."""
     if shutil.which(compiler) is None:
         return None
     done = subprocess.run([compiler, "-O2", "-std=c++20", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX",
@@ -204,7 +206,7 @@ LIBRARIES = {
 
 
 class Library:
-    """The ranks of one library, which wait for lines in their pipes."""
+    """The ranks of one library. They wait for commands in their pipes."""
 
     def __init__(self, name, site):
         self.name = name
@@ -223,7 +225,8 @@ class Library:
                 self.processes.append(subprocess.Popen(
                     list(map(str, words)), env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
                     stdout=log, stderr=log))
-        # A rank opens its answers first. So they have a writer once its commands have a reader.
+        # Each rank opens its file of answers for writing before it opens its commands. So this
+        # process opens the answers first, too.
         self.answers = [self.opened(f"{path}.answers", os.O_RDONLY, "r") for path in own]
         self.pipes = [self.opened(path, os.O_WRONLY, "w") for path in own]
 
@@ -239,7 +242,7 @@ class Library:
             time.sleep(0.02)
 
     def measure(self, kind, size, calls):
-        """Microseconds of one of `calls`, on the slowest rank."""
+        """Returns the microseconds of one call on the slowest rank. A rank makes `calls` of them."""
         for pipe in self.pipes:
             print(kind, size, calls, file=pipe, flush=True)
         signal.alarm(LONGEST)
@@ -252,7 +255,7 @@ class Library:
         return max(map(float, said))
 
     def close(self, patience):
-        """Ranks end when their pipes do. Those that do not within `patience` seconds are ended."""
+        """Closes the pipes, so that the ranks end. Terminates processes left after `patience` seconds."""
         for pipe in self.pipes:
             with contextlib.suppress(OSError):
                 pipe.close()
@@ -265,8 +268,8 @@ class Library:
 
 
 def measured(libraries, kind, size, turns, batch):
-    """Returns the times of each library, one a turn, in microseconds. One that fails, or takes too long, is
-    left out from now on."""
+    """Returns the times of each library in microseconds, one for each turn. A library that fails or
+    takes too long is left out of all later measurements."""
     calls, times = {}, {}
     for turn in range(-1, turns):
         for library in list(libraries):
@@ -288,7 +291,7 @@ def measured(libraries, kind, size, turns, batch):
 
 
 def ratios_of(times):
-    """Returns the median of hocket's ratios to each other library, and their middle half."""
+    """Returns the median and the middle half of hocket's time divided by each other library's."""
     result = {}
     for name, theirs in times.items():
         if name == "hocket":
@@ -354,7 +357,7 @@ def main():
     parse.add_argument("--algorithm", default="", help="hocket's, as HOCKET_ALGORITHM takes it")
     parse.add_argument("--json", type=Path, help="write the times of all turns here")
     options = parse.parse_args()
-    # As an exception, so that what was made goes away.
+    # An exception ends the program on these signals, so that the namespaces are deleted.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(f"ended by signal {number}"))
     signal.signal(signal.SIGALRM, take_too_long)

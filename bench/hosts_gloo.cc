@@ -1,5 +1,5 @@
-// One rank of bench/hosts.py, whose calls Gloo carries. Its ranks meet in the folder of the pipes.
-// Further arguments: the rank, the number of ranks, and this host's address.
+// One rank of bench/hosts.py whose calls Gloo carries. The ranks meet in the folder of the pipes.
+// Arguments after those of `serve`: the rank, the number of ranks, and this host's address.
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/alltoall.h>
@@ -52,7 +52,7 @@ class Gloo {
         options.setRoot(0);
         return gloo::broadcast(options);
       }
-      case hosts::Kind::kReduceScatter:  // Gloo has none
+      case hosts::Kind::kReduceScatter:  // Gloo has no reduce_scatter
         break;
     }
   }

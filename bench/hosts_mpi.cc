@@ -1,4 +1,4 @@
-// One rank of bench/hosts.py, whose calls an MPI carries.
+// One rank of bench/hosts.py whose calls an MPI library carries.
 #include <mpi.h>
 
 #include "hosts_rank.h"

@@ -1,4 +1,4 @@
-// One rank of bench/hosts.py, whose calls hocket carries.
+// One rank of bench/hosts.py whose calls hocket carries.
 #include "hosts_rank.h"
 
 #include <hocket/hocket.h>

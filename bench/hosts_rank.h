@@ -1,5 +1,6 @@
-// A rank of bench/hosts.py, whichever library carries its calls. It sleeps until a line in its pipe
-// asks for calls, such as "all_gather 1048576 20", and answers with the microseconds of one.
+// The loop of a rank of bench/hosts.py, for any library that carries its calls. The rank sleeps
+// until its pipe has a line such as "all_gather 1048576 20" (kind, bytes, calls). It makes the
+// calls, and answers with the microseconds of one call.
 #pragma once
 
 #include <chrono>
@@ -22,9 +23,9 @@ inline Kind kind_of(const std::string& name) {
   return Kind::kAllToAll;
 }
 
-// One call's arrays. The larger one of a rank has `count` elements, and a part is a rank's share of
-// it. Values depend on the rank and on the place, such that a permutation is noticed; sums of them
-// are exact.
+// The arrays of one call. The larger array of a rank has `count` elements; `part` is one rank's
+// share of it. Values depend on the rank and on the position, so a permutation is noticed. Their
+// sums are exact.
 class Case {
  public:
   Case(Kind kind, std::size_t bytes, int rank, int size)
@@ -83,13 +84,14 @@ class Case {
   int rank_, size_;
 };
 
-// `library` has rank(), size(), barrier() and call(Case&). The first argument is the folder of the
-// pipes, the second the library's name.
+// Serves commands until the pipe is closed. `library` has rank(), size(), barrier() and
+// call(Case&). The first argument of the program is the folder of the pipes, the second the
+// library's name.
 template <typename Library>
 int serve(char** argv, Library& library) {
   const std::string own =
       std::string(argv[1]) + "/" + argv[2] + "." + std::to_string(library.rank());
-  std::ofstream answers(own + ".answers");  // first, as the other end expects
+  std::ofstream answers(own + ".answers");  // first, because the other end opens it first
   std::ifstream commands(own);
   std::string kind;
   std::size_t bytes = 0;

@@ -1,9 +1,9 @@
 """Products of matrices on GPUs, a rank each, beside ranks that multiply as much each by itself.
 
-``python bench/matmul_gpu.py [--ranks 2] [--dtype float64 ...] [N ...]``. N x N by N x N: all by
-rows, all by columns, and A by columns with B by rows. The last column is the speed beside ranks
-that multiply their share alone, by PyTorch. Results are checked against rows of the whole product.
-Needs PyTorch.
+``python bench/matmul_gpu.py [--ranks 2] [--dtype float64 ...] [N ...]``. N x N by N x N, in three
+distributions: all by rows, all by columns, and A by columns with B by rows. The last column is the
+speed relative to ranks that multiply a share of the same size with PyTorch and do not communicate.
+Results are checked against rows of the whole product. Needs PyTorch.
 """
 
 import argparse
@@ -27,7 +27,7 @@ SPREADS = {
 
 
 def milliseconds(comm, call, calls):
-    """The slowest rank's, a call; the median of some batches."""
+    """Returns the milliseconds of a call on the slowest rank: the median of some batches."""
     taken = []
     for _ in range(REPEATS):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))

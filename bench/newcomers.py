@@ -5,8 +5,8 @@
     bench/newcomers.py --ranks 2 --rounds 20 --device cuda     # CuPy's arrays, a GPU a rank
 
 Each round is a job of its own, with a spare process that waits at its door. The last rank kills
-itself; the others call `rebuild`, or `admit`. All processes are on this host. The next good call is an
-all_reduce of `--count` elements, whose values are checked.
+itself. The others call `rebuild`, or `admit`. All processes are on this host. The next successful
+call is an all_reduce of `--count` elements, whose values are checked.
 """
 
 import argparse
@@ -26,19 +26,19 @@ FORMAT = struct.Struct("d")
 
 
 def now():
-    """The same clock in all processes of this host."""
+    """Returns the time of a clock that is the same in all processes of this host."""
     return time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
 class Arrays:
-    """The arrays of one process, on the host or on the GPU of its place in the job."""
+    """The arrays of one process: on the host, or on the GPU with the number of its place in the job."""
 
     def __init__(self, options, place):
         self.count = options.count
         self.on_gpu = options.device == "cuda"
         self.library = np
         if self.on_gpu:
-            import cupy  # a forked child must be the first to ask for a GPU
+            import cupy  # imported late: only a forked child may be the first to use a GPU
 
             cupy.cuda.Device(place % cupy.cuda.runtime.getDeviceCount()).use()
             self.library = cupy
@@ -82,7 +82,7 @@ def run_member(rank, options, address, killed, told, done):
 
 
 def play_round(number, options, folder):
-    """Returns the seconds from the kill to the last member's next good call."""
+    """Returns the seconds from the kill to the next successful call of the last member."""
     address = f"unix:{folder}-{number}".replace("/", "-")
     os.environ["HOCKET_DOOR"] = f"{address}-door"
     killed, told, ready, done = (os.pipe() for _ in range(4))

@@ -1,23 +1,24 @@
-// A plain program for a few tasks: all_reduce, reduce_scatter, all_gather, broadcast and all_to_all
-// of float32 in ordinary memory, between the ranks of a host. It has no checks, no failures and no
-// other kinds of call. `hocket bench --compare bare` measures it beside hocket, as the mark that
-// hocket should come near to for long arrays.
+// A plain program for few kinds of call: all_reduce, reduce_scatter, all_gather, broadcast and
+// all_to_all of float32 in ordinary memory, between the ranks of a host. It has no checks and no
+// handling of failures. `hocket bench --compare bare` measures it beside hocket. For long arrays
+// hocket should come near to its times.
 //
-// There are several ways, and the quickest is found by trying all when the arrays are made:
+// There are several methods. When the arrays are made, the program tries all and keeps the
+// quickest:
 //
-//   chunks    each rank copies piece after piece into its two chunks of shared memory; the others
-//             read there, and copies in, results, or neither go past the caches
-//   one copy  each rank reads straight from the others' memory, by process_vm_readv
+//   chunks    each rank copies piece after piece into its two chunks of shared memory, where the
+//             others read them. The copies in, the results, or neither are stored past the caches
+//   one copy  each rank reads directly from the others' memory, by process_vm_readv
 //
-// all_reduce of more than two ranks is a reduce_scatter of each piece and an all_gather of it:
+// all_reduce of more than two ranks makes a reduce_scatter and an all_gather of each piece:
 //
 //   piece:    0       1       2       3
-//   fill      step 0  step 1  step 2  step 3     this rank's piece, into its chunk
-//   reduce            step 1  step 2  step 3     its part of all ranks' pieces
-//   gather                    step 2  step 3     all parts, into the result
+//   fill      step 0  step 1  step 2  step 3     copy this rank's piece into its chunk
+//   reduce            step 1  step 2  step 3     add up this rank's part of all ranks' pieces
+//   gather                    step 2  step 3     copy all ranks' parts into the result
 //
-// Two ranks have all_reduce in symmetric memory, too: each reduces its half straight from both
-// arrays, and stores it to both results, past the caches.
+// Two ranks also have an all_reduce in symmetric memory. Each rank reads one half of both arrays
+// directly, adds them up, and stores the sum to both results, past the caches.
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/uio.h>
@@ -40,7 +41,8 @@ namespace {
 
 constexpr std::size_t kChunk = std::size_t{256} << 10;
 constexpr std::size_t kPageBytes = std::size_t{64} << 10;  // a multiple of any page
-constexpr std::size_t kBlock = std::size_t{32} << 10;      // what is summed at a time
+// The bytes that are summed before the next array is read.
+constexpr std::size_t kBlock = std::size_t{32} << 10;
 
 std::string needed(const char* name) {
   const char* value = std::getenv(name);
@@ -57,7 +59,8 @@ void wait_for(const Word& word, std::uint64_t least) {
   }
 }
 
-// A rank's part of the shared memory. Words count pieces of all calls, and are written by it alone.
+// A rank's part of the shared memory. Only this rank writes it. Its words count the pieces of all
+// calls so far.
 struct Place {
   Word met{0};
   alignas(128) Word filled{0};
@@ -66,7 +69,7 @@ struct Place {
   alignas(128) std::atomic<std::int64_t> pid{0};
   std::atomic<const float*> in{nullptr};
   std::atomic<float*> out{nullptr};
-  std::atomic<std::int64_t> nanoseconds{0};  // of a way that was tried
+  std::atomic<std::int64_t> nanoseconds{0};  // time of the method that was tried last
   alignas(4096) std::byte chunks[2][kChunk];
   alignas(4096) std::byte results[2][kChunk];
 };
@@ -82,19 +85,20 @@ constexpr Way kWays[] = {{false, false, false}, {false, false, true}, {false, tr
 class Bare final : public Library {
  public:
   Bare()
-      : seat_{std::stoi(needed("HOCKET_RANK")), std::stoi(needed("HOCKET_SIZE"))},
-        ranks_(static_cast<std::size_t>(seat_.ranks)),
-        rank_(static_cast<std::size_t>(seat_.rank)),
-        name_("/hocket-bench-" + needed(kTokenVariable) + "-" + std::to_string(seat_.ranks)) {
-    ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);  // siblings read, too
+      : job_rank_{std::stoi(needed("HOCKET_RANK")), std::stoi(needed("HOCKET_SIZE"))},
+        ranks_(static_cast<std::size_t>(job_rank_.ranks)),
+        rank_(static_cast<std::size_t>(job_rank_.rank)),
+        name_("/hocket-bench-" + needed(kTokenVariable) + "-" + std::to_string(job_rank_.ranks)) {
+    // Lets sibling processes read this memory.
+    ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
     memory_ = std::make_unique<Shared>(name_, ranks_ * sizeof(Place), [this](std::byte* data) {
-      places_ = reinterpret_cast<Place*>(data);  // zeros are a place at its beginning
+      places_ = reinterpret_cast<Place*>(data);  // zeroed memory is a valid Place
       mine().pid = ::getpid();
       barrier();
     });
   }
 
-  Seat seat() const override { return seat_; }
+  JobRank job_rank() const override { return job_rank_; }
   std::string name() const override { return "bare"; }
   std::string version() const override { return "a bare program"; }
   void barrier() override {
@@ -107,7 +111,8 @@ class Bare final : public Library {
       return "it knows float32 and sums alone";
     }
     if (subject.memory == Memory::kSymmetric &&
-        (seat_.ranks != 2 || subject.collective != Collective::kAllReduce || subject.in_place)) {
+        (job_rank_.ranks != 2 || subject.collective != Collective::kAllReduce ||
+         subject.in_place)) {
       return "in symmetric memory it knows all_reduce of two ranks alone";
     }
     switch (subject.collective) {
@@ -138,7 +143,7 @@ class Bare final : public Library {
     const std::size_t count = subject.elements;
     const std::size_t bytes = (count * sizeof(float) + kPageBytes - 1) / kPageBytes * kPageBytes;
     const std::string name = name_ + "-" + std::to_string(++arrays_);
-    // In order: rank 0's input and result, rank 1's.
+    // The order in memory: rank 0's input, rank 0's result, rank 1's input, rank 1's result.
     auto memory = std::make_shared<Shared>(name, 4 * bytes, [this](std::byte*) { barrier(); });
     const auto at = [&](std::size_t place) {
       return reinterpret_cast<float*>(memory->data() + place * bytes);
@@ -166,7 +171,7 @@ class Bare final : public Library {
 
   Bound bind_plain(const Case& subject) {
     Bound bound;
-    bind_ordinary_arrays(bound, subject, seat_);
+    bind_ordinary_arrays(bound, subject, job_rank_);
     const auto arrays = bound.arrays;
     const Way way = quickest_way(subject, arrays);
     bound.calls = [=, this](long n) {
@@ -195,7 +200,7 @@ class Bare final : public Library {
     return best;
   }
 
-  // The time of the slowest rank, alike on all.
+  // Returns the time of the slowest rank, the same number on all ranks.
   std::int64_t time(const Case& subject, Arrays arrays, Way way) {
     barrier();
     const auto begin = std::chrono::steady_clock::now();
@@ -239,8 +244,8 @@ class Bare final : public Library {
     const std::size_t one = subject.elements;
     switch (subject.collective) {
       case Collective::kAllReduce:
-        return seat_.ranks > 2 ? all_reduce(in, out, one, way)
-                               : all_reduce_of_two(in, out, one, way);
+        return job_rank_.ranks > 2 ? all_reduce(in, out, one, way)
+                                   : all_reduce_of_two(in, out, one, way);
       case Collective::kBroadcast:
         return broadcast(out, one, way);
       case Collective::kAllGather:
@@ -259,8 +264,9 @@ class Bare final : public Library {
     return reinterpret_cast<float*>(places_[rank].results[number % 2]);
   }
 
-  // Pieces of `count` elements, `room` at most in each: `fill` puts one into this rank's chunk,
-  // `use` takes the one before from all ranks'. Both get its number, offset and length.
+  // Moves `count` elements through the chunks, in pieces of at most `room`. In each step `fill`
+  // puts a piece into this rank's chunk. `use` takes the piece before it from all ranks' chunks.
+  // Both get the number, offset and length of the piece.
   void through_chunks(std::size_t count, std::size_t room, const auto& fill, const auto& use) {
     const std::size_t pieces = (count + room - 1) / room;
     for (std::size_t k = 0; k <= pieces; ++k) {
@@ -280,7 +286,8 @@ class Bare final : public Library {
     pieces_ += pieces;
   }
 
-  // Each other rank in turn, the next one first, so that not all read from the same one.
+  // Calls `f` with each other rank, beginning with the next one, so that not all ranks read from
+  // the same rank at once.
   void for_others(const auto& f) const {
     for (std::size_t i = 1; i < ranks_; ++i) f((rank_ + i) % ranks_);
   }
@@ -295,7 +302,7 @@ class Bare final : public Library {
           copy(chunk(rank_, number), in + offset, length * sizeof(float), way.fill_streams);
         },
         [&](std::uint64_t number, std::size_t offset, std::size_t length) {
-          const std::size_t other = ranks_ - 1 - rank_;  // itself, where it is alone
+          const std::size_t other = ranks_ - 1 - rank_;  // itself if there is only one rank
           wait_for(places_[other].filled, number + 1);
           const float* const theirs = chunk(other, number);
           if (ranks_ == 1) {
@@ -313,7 +320,7 @@ class Bare final : public Library {
   }
 
   void broadcast(float* out, std::size_t count, Way way) {
-    const bool is_root = seat_.rank == kRoot;
+    const bool is_root = job_rank_.rank == kRoot;
     through_chunks(
         count,
         kElements,
@@ -345,7 +352,8 @@ class Bare final : public Library {
         });
   }
 
-  // all_to_all, or reduce_scatter where what comes is added up. A chunk has a part for each rank.
+  // Makes an all_to_all. With `reduces` it adds up the received parts, which makes a
+  // reduce_scatter. A chunk has one part for each rank.
   void exchange(const float* in, float* out, std::size_t one, Way way, bool reduces) {
     const std::size_t room = std::max<std::size_t>(16, kElements / ranks_ / 16 * 16);
     through_chunks(
@@ -380,7 +388,7 @@ class Bare final : public Library {
         });
   }
 
-  // The sum over all ranks of what `source` gives, in their order.
+  // Adds up the arrays of all ranks in rank order. `source(rank)` returns a rank's array.
   void sum(float* out, std::size_t count, bool streams, const auto& source) const {
     alignas(64) float block[kBlock / sizeof(float)];
     for (std::size_t at = 0; at < count; at += std::size(block)) {
@@ -460,7 +468,7 @@ class Bare final : public Library {
     barrier();
     switch (subject.collective) {
       case Collective::kBroadcast:
-        if (seat_.rank != kRoot) pull(kRoot, out, places_[kRoot].out, one);
+        if (job_rank_.rank != kRoot) pull(kRoot, out, places_[kRoot].out, one);
         break;
       case Collective::kAllGather:
         copy(out + rank_ * one, in, one * sizeof(float), false);
@@ -488,7 +496,8 @@ class Bare final : public Library {
     barrier();
   }
 
-  // The sum of `count` elements from `offset` on in all ranks' inputs.
+  // Adds up `count` elements from `offset` on in all ranks' inputs, which it reads by
+  // process_vm_readv.
   void sum_pulled(float* out, const float* in, std::size_t offset, std::size_t count) {
     scratch_.resize(kElements);
     for (std::size_t at = 0; at < count; at += kElements) {
@@ -501,7 +510,7 @@ class Bare final : public Library {
     }
   }
 
-  Seat seat_;
+  JobRank job_rank_;
   std::size_t ranks_, rank_;
   std::string name_;
   Place* places_ = nullptr;

@@ -1,5 +1,5 @@
-// FFTW's own transforms over MPI as `hocket bench fft` measures them. Compiled with Open MPI's
-// wrapper.
+// FFTW's own transforms over MPI, which `hocket bench fft` measures. Compiled with Open MPI's
+// compiler wrapper.
 #include <fftw3-mpi.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace hocket::cli::bench {
 namespace {
 
-// A resource: a plan with the arrays that it was made for, as FFTW needs arrays with its alignment.
+// A resource: a plan with its arrays. FFTW plans for these arrays and needs its own alignment.
 class Transform {
  public:
   Transform(std::ptrdiff_t n, bool is_transposed) {
@@ -52,12 +52,12 @@ class Fftw final : public Library {
   Fftw(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     fftw_mpi_init();
-    MPI_Comm_rank(MPI_COMM_WORLD, &seat_.rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &seat_.ranks);
+    MPI_Comm_rank(MPI_COMM_WORLD, &job_rank_.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &job_rank_.ranks);
   }
   ~Fftw() override { MPI_Finalize(); }
 
-  Seat seat() const override { return seat_; }
+  JobRank job_rank() const override { return job_rank_; }
   std::string name() const override { return "fftw"; }
   std::string version() const override { return std::string(fftw_version) + " over Open MPI"; }
   void barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
@@ -72,9 +72,9 @@ class Fftw final : public Library {
 
   Bound bind(const Case& subject) override {
     Bound bound;
-    bind_ordinary_arrays(bound, subject, seat_);
+    bind_ordinary_arrays(bound, subject, job_rank_);
     const bool is_transposed = subject.collective == Collective::kFftTransposed;
-    const std::size_t n = subject.elements, share = n / static_cast<std::size_t>(seat_.ranks);
+    const std::size_t n = subject.elements, share = n / static_cast<std::size_t>(job_rank_.ranks);
     auto transform = std::make_shared<Transform>(static_cast<std::ptrdiff_t>(n), is_transposed);
     auto* const in = static_cast<const std::complex<double>*>(bound.arrays.in);
     auto* const out = static_cast<std::complex<double>*>(bound.arrays.out);
@@ -84,8 +84,7 @@ class Fftw final : public Library {
     bound.upload = [=] {
       std::copy_n(in, share * n * n, reinterpret_cast<std::complex<double>*>(transform->in));
     };
-    // A transposed result is ordered by the second axis, then the first; here the first comes
-    // first.
+    // In a transposed result the second axis comes first. This copy puts the first axis first.
     bound.download = [=] {
       const auto* const made = reinterpret_cast<const std::complex<double>*>(transform->out);
       if (!is_transposed) {
@@ -101,7 +100,7 @@ class Fftw final : public Library {
   }
 
  private:
-  Seat seat_;
+  JobRank job_rank_;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Gloo as `hocket bench` measures it, over TCP on this host, its only way between processes.
-// `hocket run` starts the ranks; they meet in a folder that is gone once all are connected.
+// Gloo, which `hocket bench` measures over TCP on this host. Gloo has no other transport between
+// processes. `hocket run` starts the ranks. They meet in a folder, which is deleted when all are
+// connected.
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/alltoall.h>
@@ -59,7 +60,7 @@ Reduction reduction_of(ReduceOp op) {
   return {};
 }
 
-// Empty where Gloo has none.
+// Returns Gloo's function for a reduction. Empty if Gloo has none.
 Reduction reduction_of(DType dtype, ReduceOp op) {
   switch (dtype) {
     case DType::kInt8:
@@ -81,7 +82,8 @@ Reduction reduction_of(DType dtype, ReduceOp op) {
   }
 }
 
-// Options whose element has `bytes` bytes: Gloo takes the size from a type.
+// Sets the arrays of options with a type of `bytes` bytes, because Gloo takes the element size from
+// a type.
 template <typename Options>
 void set_arrays(Options& options, const Arrays& arrays, std::size_t count, std::size_t bytes) {
   const auto set = [&]<typename T>(T*) {
@@ -103,7 +105,7 @@ std::function<void(long)> repeated(F call) {
 // A resource: a connected context. One thread beside Gloo's own. Fails with Gloo's exceptions.
 class Gloo final : public Library {
  public:
-  Gloo() : seat_{std::stoi(needed("HOCKET_RANK")), std::stoi(needed("HOCKET_SIZE"))} {
+  Gloo() : job_rank_{std::stoi(needed("HOCKET_RANK")), std::stoi(needed("HOCKET_SIZE"))} {
     const fs::path folder = fs::temp_directory_path() / ("hocket-bench-" + needed("HOCKET_JOB"));
     if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
       throw std::system_error(errno, std::generic_category(), folder);
@@ -111,17 +113,17 @@ class Gloo final : public Library {
     gloo::rendezvous::FileStore store(folder);
     gloo::transport::tcp::attr address("127.0.0.1");
     std::shared_ptr<gloo::transport::Device> device = gloo::transport::tcp::CreateDevice(address);
-    auto context = std::make_shared<gloo::rendezvous::Context>(seat_.rank, seat_.ranks);
-    // The command's own --timeout is the shorter one.
+    auto context = std::make_shared<gloo::rendezvous::Context>(job_rank_.rank, job_rank_.ranks);
+    // Long enough that the --timeout of `hocket bench` always ends first.
     context->setTimeout(std::chrono::hours(1));
     context->connectFullMesh(store, device);
     context_ = std::move(context);
     barrier();
     std::error_code ignored;
-    if (seat_.rank == 0) fs::remove_all(folder, ignored);
+    if (job_rank_.rank == 0) fs::remove_all(folder, ignored);
   }
 
-  Seat seat() const override { return seat_; }
+  JobRank job_rank() const override { return job_rank_; }
   std::string name() const override { return "gloo"; }
   std::string version() const override { return "Gloo, TCP on 127.0.0.1"; }
   void barrier() override {
@@ -147,7 +149,7 @@ class Gloo final : public Library {
 
   Bound bind(const Case& subject) override {
     Bound bound;
-    bind_ordinary_arrays(bound, subject, seat_);
+    bind_ordinary_arrays(bound, subject, job_rank_);
     bound.calls = calls_of(subject, bound);
     return bound;
   }
@@ -166,7 +168,7 @@ class Gloo final : public Library {
       }
       case Collective::kReduce: {
         auto options = std::make_shared<gloo::ReduceOptions>(context_);
-        // Every rank needs an output, as a scratch where it is not the root's.
+        // Every rank needs an output array. Ranks other than the root get scratch memory.
         Arrays given = arrays;
         if (given.out == nullptr) {
           bound.owners.push_back(ordinary_memory(bytes));
@@ -208,11 +210,11 @@ class Gloo final : public Library {
   }
 
   std::size_t all_of(std::size_t bytes) const {
-    return bytes * static_cast<std::size_t>(seat_.ranks);
+    return bytes * static_cast<std::size_t>(job_rank_.ranks);
   }
 
   Arrays own_part(const Arrays& arrays, std::size_t bytes) const {
-    return {static_cast<std::byte*>(arrays.out) + bytes * static_cast<std::size_t>(seat_.rank),
+    return {static_cast<std::byte*>(arrays.out) + bytes * static_cast<std::size_t>(job_rank_.rank),
             arrays.out};
   }
 
@@ -247,7 +249,7 @@ class Gloo final : public Library {
     auto options = std::make_shared<gloo::ScatterOptions>(context_);
     if (arrays.in != nullptr) {
       std::vector<char*> parts;
-      for (int rank = 0; rank < seat_.ranks; ++rank) {
+      for (int rank = 0; rank < job_rank_.ranks; ++rank) {
         parts.push_back(static_cast<char*>(arrays.in) + bytes * static_cast<std::size_t>(rank));
       }
       options->setInputs(parts, bytes);
@@ -258,7 +260,7 @@ class Gloo final : public Library {
   }
 
   std::function<void(long)> message(const Case& subject, const Arrays& arrays, std::size_t bytes) {
-    if (is_of_two(subject.collective) && seat_.rank > 1) return [](long) {};
+    if (is_of_two(subject.collective) && job_rank_.rank > 1) return [](long) {};
     if (is_window(subject.collective)) return window(subject, arrays, bytes);
     std::shared_ptr<Message> in = context_->createUnboundBuffer(arrays.in, bytes);
     std::shared_ptr<Message> out = context_->createUnboundBuffer(arrays.out, bytes);
@@ -266,12 +268,12 @@ class Gloo final : public Library {
     if (subject.collective == Collective::kSend) {
       const auto send = [in](int peer) { in->send(peer, kSlot), in->waitSend(); };
       const auto recv = [out](int peer) { out->recv(peer, kSlot), out->waitRecv(); };
-      if (seat_.rank == 1) return repeated([=] { recv(0), send(0); });
+      if (job_rank_.rank == 1) return repeated([=] { recv(0), send(0); });
       return repeated([=] { send(1), recv(1); });
     }
-    const int next = (seat_.rank + 1) % seat_.ranks;
-    const int previous = (seat_.rank + seat_.ranks - 1) % seat_.ranks;
-    if (next == seat_.rank) {
+    const int next = (job_rank_.rank + 1) % job_rank_.ranks;
+    const int previous = (job_rank_.rank + job_rank_.ranks - 1) % job_rank_.ranks;
+    if (next == job_rank_.rank) {
       return repeated([arrays, bytes] {
         std::copy_n(static_cast<char*>(arrays.in), bytes, static_cast<char*>(arrays.out));
       });
@@ -284,10 +286,11 @@ class Gloo final : public Library {
     });
   }
 
-  // The receiver's message at the end keeps the sender from running ahead.
+  // Rank 0 sends a window of messages. Then it waits for a message of the receiver, so that it
+  // cannot run ahead.
   std::function<void(long)> window(const Case& subject, const Arrays& arrays, std::size_t bytes) {
-    const bool sends = seat_.rank == 0;
-    const int peer = 1 - seat_.rank;
+    const bool sends = job_rank_.rank == 0;
+    const int peer = 1 - job_rank_.rank;
     std::shared_ptr<Message> data =
         context_->createUnboundBuffer(sends ? arrays.in : arrays.out, bytes);
     auto word = std::make_shared<char>();
@@ -305,7 +308,7 @@ class Gloo final : public Library {
     });
   }
 
-  Seat seat_;
+  JobRank job_rank_;
   std::shared_ptr<gloo::Context> context_;
 };
 

@@ -1,5 +1,5 @@
-// An MPI library as `hocket bench` measures it. Compiled once with each MPI's compiler wrapper,
-// which is given HOCKET_PEER_NAME, the library's name for --compare.
+// An MPI library, which `hocket bench` measures. Compiled once with each MPI's compiler wrapper.
+// HOCKET_PEER_NAME is defined then as the library's name for --compare.
 #include <mpi.h>
 
 #include <array>
@@ -82,7 +82,8 @@ std::string short_version() {
   const std::string all(text);
   return all.substr(0, all.find(','));  // "Open MPI v4.1.4, package: ..."
 #else
-  // "Intel(R) MPI Library 2021.19.0 for Linux* OS"; MPICH's own text is long.
+  // The text of Intel MPI is "Intel(R) MPI Library 2021.19.0 for Linux* OS". MPICH's own text is
+  // long, so its version is used.
   const std::string all(text);
   return all.starts_with("Intel") ? all.substr(0, all.find(" for")) : "MPICH " MPICH_VERSION;
 #endif
@@ -93,19 +94,19 @@ class Mpi final : public Library {
  public:
   Mpi(int argc, char** argv) {
     MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &seat_.rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &seat_.ranks);
+    MPI_Comm_rank(MPI_COMM_WORLD, &job_rank_.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &job_rank_.ranks);
   }
   ~Mpi() override { MPI_Finalize(); }
 
-  Seat seat() const override { return seat_; }
+  JobRank job_rank() const override { return job_rank_; }
   std::string name() const override { return HOCKET_PEER_NAME; }
   std::string version() const override { return short_version(); }
   void barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
 
   std::optional<std::string> refusal(const Case& subject) const override {
     if (subject.memory != Memory::kOrdinary) return "it has no symmetric memory";
-    if (subject.elements > 2147483647 / static_cast<unsigned>(seat_.ranks)) {
+    if (subject.elements > 2147483647 / static_cast<unsigned>(job_rank_.ranks)) {
       return "counts are int";
     }
     if (!reduces(subject.collective)) return std::nullopt;
@@ -116,7 +117,7 @@ class Mpi final : public Library {
 
   Bound bind(const Case& subject) override {
     Bound bound;
-    bind_ordinary_arrays(bound, subject, seat_);
+    bind_ordinary_arrays(bound, subject, job_rank_);
     bound.calls = reduces(subject.collective) ? reduction(subject, bound.arrays)
                                               : movement(subject, bound.arrays);
     return bound;
@@ -134,7 +135,7 @@ class Mpi final : public Library {
     const int count = static_cast<int>(subject.elements);
     const MPI_Datatype type = type_of(subject.dtype);
     const MPI_Op op = op_of(subject.op, subject.dtype);
-    const bool is_root = seat_.rank == kRoot;
+    const bool is_root = job_rank_.rank == kRoot;
     const void* in = subject.in_place ? MPI_IN_PLACE : arrays.in;
     void* out = arrays.out;
     switch (subject.collective) {
@@ -157,7 +158,7 @@ class Mpi final : public Library {
   std::function<void(long)> movement(const Case& subject, Arrays arrays) const {
     const int count = static_cast<int>(subject.elements);
     const MPI_Datatype type = type_of(subject.dtype);
-    const bool is_root = seat_.rank == kRoot;
+    const bool is_root = job_rank_.rank == kRoot;
     const bool in_place = subject.in_place;
     void* out = arrays.out;
     const void* in = in_place ? MPI_IN_PLACE : arrays.in;
@@ -194,13 +195,13 @@ class Mpi final : public Library {
       MPI_Recv(arrays.out, count, type, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     };
     if (subject.collective == Collective::kSend) {
-      if (seat_.rank > 1) return [](long) {};
-      if (seat_.rank == 1) return repeated([=] { recv(0), send(0); });
+      if (job_rank_.rank > 1) return [](long) {};
+      if (job_rank_.rank == 1) return repeated([=] { recv(0), send(0); });
       return repeated([=] { send(1), recv(1); });
     }
     if (is_window(subject.collective)) return window(subject, arrays);
-    const int next = (seat_.rank + 1) % seat_.ranks;
-    const int previous = (seat_.rank + seat_.ranks - 1) % seat_.ranks;
+    const int next = (job_rank_.rank + 1) % job_rank_.ranks;
+    const int previous = (job_rank_.rank + job_rank_.ranks - 1) % job_rank_.ranks;
     return repeated([=] {
       MPI_Sendrecv(arrays.in,
                    count,
@@ -217,13 +218,14 @@ class Mpi final : public Library {
     });
   }
 
-  // The receiver's message at the end keeps the sender from running ahead.
+  // Rank 0 sends a window of messages. Then it waits for a message of the receiver, so that it
+  // cannot run ahead.
   std::function<void(long)> window(const Case& subject, Arrays arrays) const {
-    if (seat_.rank > 1) return [](long) {};
+    if (job_rank_.rank > 1) return [](long) {};
     const int count = static_cast<int>(subject.elements);
     const MPI_Datatype type = type_of(subject.dtype);
-    const bool sends = seat_.rank == 0;
-    const int peer = 1 - seat_.rank;
+    const bool sends = job_rank_.rank == 0;
+    const int peer = 1 - job_rank_.rank;
     const auto end = [=] {
       char word = 0;
       if (sends) {
@@ -254,7 +256,7 @@ class Mpi final : public Library {
     });
   }
 
-  Seat seat_;
+  JobRank job_rank_;
 };
 
 }  // namespace

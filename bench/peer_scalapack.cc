@@ -1,4 +1,5 @@
-// ScaLAPACK's pdgemm as `hocket bench matmul` measures it. Compiled with Open MPI's wrapper.
+// ScaLAPACK's pdgemm, which `hocket bench matmul` measures. Compiled with Open MPI's compiler
+// wrapper.
 #include <mpi.h>
 
 #include <algorithm>
@@ -50,17 +51,17 @@ class Scalapack final : public Library {
  public:
   Scalapack(int argc, char** argv) {
     MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &seat_.rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &seat_.ranks);
+    MPI_Comm_rank(MPI_COMM_WORLD, &job_rank_.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &job_rank_.ranks);
     const int minus = -1, zero = 0;
-    const MatrixPart part(1, seat_);
+    const MatrixPart part(1, job_rank_);
     const int rows = static_cast<int>(part.grid[0]), columns = static_cast<int>(part.grid[1]);
     blacs_get_(&minus, &zero, &context_);
     blacs_gridinit_(&context_, "Row", &rows, &columns);
   }
   ~Scalapack() override { MPI_Finalize(); }
 
-  Seat seat() const override { return seat_; }
+  JobRank job_rank() const override { return job_rank_; }
   std::string name() const override { return "scalapack"; }
   std::string version() const override { return "ScaLAPACK over Open MPI"; }
   void barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
@@ -73,8 +74,8 @@ class Scalapack final : public Library {
 
   Bound bind(const Case& subject) override {
     Bound bound;
-    bind_ordinary_arrays(bound, subject, seat_);
-    const MatrixPart part(subject.elements, seat_);
+    bind_ordinary_arrays(bound, subject, job_rank_);
+    const MatrixPart part(subject.elements, job_rank_);
     const int n = static_cast<int>(subject.elements), block = static_cast<int>(MatrixPart::kBlock);
     const int zero = 0, height = std::max(1, static_cast<int>(part.height));
     auto description = std::make_shared<std::array<int, 9>>();
@@ -114,7 +115,7 @@ class Scalapack final : public Library {
   }
 
  private:
-  Seat seat_;
+  JobRank job_rank_;
   int context_ = 0;
 };
 

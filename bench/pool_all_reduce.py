@@ -1,7 +1,7 @@
 """all_reduce over the workers of a pool, against tike's scheme written with NumPy, in one run.
 
-Tike has each worker fetch every array and add them up: n * n arrays move. hocket's workers reduce
-one part each, for all. The two take turns; medians and quartiles of seconds a call are printed.
+In tike each worker fetches every array and adds them up: n * n arrays move. In hocket each worker
+reduces one part for all. Both alternate; prints medians and quartiles of the seconds of a call.
 
     python bench/pool_all_reduce.py [--workers 4] [--mib 64] [--repeats 11]
 """
@@ -17,7 +17,7 @@ from hocket.compat.tike_communicators import ThreadPool
 
 
 def scheme(executor, x):
-    """The work of every worker of tike."""
+    """Does the work of all of tike's workers in the executor's threads."""
 
     def worker(_):
         total = 0

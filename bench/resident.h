@@ -1,4 +1,4 @@
-// The memory of a process, as the system counts it.
+// The resident memory of a process, as /proc reports it.
 #pragma once
 
 #include <sys/types.h>

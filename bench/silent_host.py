@@ -3,12 +3,12 @@
 
     silent_host.py [--hosts 3] [-n 2] [--rounds 10] [--silence 3]
 
-Hosts are network namespaces behind a router (needs root), `-n` ranks each. While all make calls,
-all packets to and from one host begin to disappear, at a random point, as if its power or cable had
-failed. Two times are printed for each round, and in the end for all, by the machine's one clock
-from just before that. First: until the last of the other hosts' ranks had its PeerDied, or another
-rank's error had ended its call. Second: until the last of them had passed a barrier of the rebuilt
-communicator. `--silence`: HOCKET_SILENCE, seconds.
+Hosts are network namespaces behind a router (needs root), with `-n` ranks each. All ranks make calls.
+At a random point all packets to and from one host begin to disappear, as if its power or cable had
+failed. Each round prints two times, measured from just before that point by the machine's one clock.
+The end of the first: the last rank of the other hosts got PeerDied, or its call ended because of
+another rank's error. The end of the second: the last of these ranks passed a barrier of the rebuilt
+communicator. A summary of all rounds follows. `--silence`: HOCKET_SILENCE, seconds.
 """
 
 import argparse
@@ -46,7 +46,7 @@ os._exit(0)
 
 
 def measure(hosts, ranks, silence, victim):
-    """(seconds until all had heard, until all had gone on) of one round."""
+    """Runs one round. Returns (seconds until all ranks had heard, seconds until all had gone on)."""
     network = Namespaces(hosts)
     with tempfile.TemporaryDirectory() as folder:
         key = Path(folder, "key")
@@ -102,7 +102,7 @@ def main():
         raise SystemExit(why_no_namespaces())
     samples = []
     for i in range(options.rounds):
-        # Host 0 too, where the others outweigh it.
+        # With more than two hosts host 0 may fail, too: the others still are the majority.
         victim = (i if options.hosts > 2 else 1) % options.hosts
         samples.append(measure(options.hosts, options.n, options.silence, victim))
         print(f"host {victim} silent: heard after {samples[-1][0]:.2f} s, "

@@ -1,9 +1,9 @@
 """Measures the time that 8 bits an element save on a slow network.
 
-On rank R of two hosts (or network namespaces; with one kernel set UCX_TLS=tcp,self): ``python
-bench/slow_network.py R HOST:PORT KEYFILE``. Rank 0 is HOST, and ``hocket key`` made the key file.
-Prints milliseconds for the mean of 16 MiB of float32, the least of several rounds. Prints also the
-largest error of the compressed one beside its bound.
+Run on rank R of two hosts: ``python bench/slow_network.py R HOST:PORT KEYFILE``. The hosts may be
+network namespaces; with one kernel set UCX_TLS=tcp,self. Rank 0 is on HOST, and ``hocket key`` made
+the key file. Prints milliseconds for the mean of 16 MiB of float32: the least of several rounds. Also
+prints the largest error of the compressed mean beside its bound.
 """
 
 import sys
@@ -17,7 +17,7 @@ COUNT, ROUNDS = 1 << 22, 5
 
 
 def least_time(comm, call):
-    """Seconds from barrier to barrier."""
+    """Returns the seconds of `call`, from barrier to barrier: the least of several rounds."""
     times = []
     for _ in range(ROUNDS):
         comm.barrier()
@@ -35,7 +35,7 @@ def main(rank, address, key):
     comm.all_reduce(exact, op="avg")
     comm.compressed_all_reduce(compressed, op="avg")
     error = float(np.abs(exact - compressed).max())
-    ranges = np.array([np.ptp(mine)])  # range of the whole array, at least as large as of any block
+    ranges = np.array([np.ptp(mine)])  # range of the whole array, which bounds the range of each block
     comm.all_reduce(ranges)
     bound = float(ranges[0]) / 254 / comm.size + 1e-5
     assert error <= bound, (error, bound)

@@ -4,8 +4,8 @@
 //     store_clients [CLIENTS [ADDRESS]]
 //
 // On 127.0.0.1, the default, clients prove the key by HMAC; on another address of this host they
-// speak TLS. Needs two descriptors a client (`ulimit -n`). Prints seconds from the first connection
-// to the last answer, and what the server's memory grew by, a client.
+// speak TLS. Needs two descriptors a client (`ulimit -n`). Prints the seconds from the first
+// connection to the last answer, and the growth of the server's memory for each client.
 #include <fmt/format.h>
 #include <hocket/store.h>
 #include <sys/resource.h>
@@ -33,7 +33,7 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// Serves until the process is killed; tells the address through `out`.
+// Serves until the process is killed. Writes the address to the descriptor `out`.
 [[noreturn]] void serve(const hocket::Key& key, const std::string& address, int clients, int out) {
   const auto count = static_cast<std::size_t>(clients);
   const hocket::StoreServer server({.address = address,
@@ -49,8 +49,9 @@ double seconds_since(Clock::time_point begin) {
   while (true) ::pause();
 }
 
-// Clients connect a few at a time. A crowd would overflow the system's queue (net.core.somaxconn),
-// and clients beyond it wait for a second until TCP tries again.
+// Number of clients that connect at the same time. More would overflow the system's queue of
+// connections (net.core.somaxconn). A client beyond the queue waits for a second until TCP tries
+// again.
 constexpr int kConnectors = 16;
 
 // State that the threads of the clients share.
@@ -69,7 +70,7 @@ struct Run {
   void fail(int rank, const std::exception& error) {
     if (failed++ == 0) fmt::print(stderr, "rank {}: {}\n", rank, error.what());
   }
-  // Clients `first`, first + kConnectors, ...
+  // Connects the clients `first`, first + kConnectors, ...
   void join(int first) {
     for (int rank = first; rank < options.size; rank += kConnectors) {
       try {
@@ -126,7 +127,7 @@ int main(int argc, char** argv) {
       .address = bound, .key = key, .job = "bench", .size = clients, .timeout = kPatience};
   run.server = server;
   const long before = hocket::bench::resident_kib(server);
-  std::vector<std::thread> threads;  // made first: that is not the store's time
+  std::vector<std::thread> threads;  // started first, because their start is not the store's time
   for (int rank = 0; rank < clients; ++rank) {
     threads.emplace_back([&run, rank] { run.meet(rank); });
   }

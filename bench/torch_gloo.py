@@ -2,10 +2,9 @@
 
     torchrun --nproc-per-node 2 bench/torch_gloo.py [--sizes 8,64K,64M] [--bind]
 
-Prints microseconds a call, the median of the rounds. A round of each backend is as many calls as
-take some milliseconds; its time is the slowest rank's. It prints a table on rank 0, and ends with
-an error if results are wrong. It also prints for how many rows hocket needs at most half of gloo's
-time.
+Prints microseconds a call: the median of the rounds. In a round each backend makes as many calls as
+take some milliseconds, and the time is the slowest rank's. Rank 0 prints a table, and the number of
+rows in which hocket needs at most half of gloo's time. Ends with an error if results are wrong.
 """
 
 import argparse
@@ -17,7 +16,7 @@ import time
 import torch
 import torch.distributed as dist
 
-import hocket.torch  # noqa: F401: names the backend
+import hocket.torch  # noqa: F401: registers the backend's name
 
 UNITS = {"K": 1 << 10, "M": 1 << 20}
 
@@ -27,19 +26,19 @@ def size_of(text):
 
 
 def calls_of(count, group):
-    """Name, and a call on fresh tensors of `count` elements in the larger one, which n divides."""
+    """Maps names to calls. The larger tensor of a call has `count` elements, a multiple of n."""
     rank, n = dist.get_rank(group), dist.get_world_size(group)
     x, out = torch.ones(count), torch.zeros(count)
     part, small = torch.ones(count // n), torch.zeros(count // n)
     parts = [torch.zeros(count // n) for _ in range(n)]
     sent = [torch.ones(count // n) for _ in range(n)]
-    highest = dist.ReduceOp.MAX  # values stay what they are, however often
+    highest = dist.ReduceOp.MAX  # with MAX the values stay the same however often a call is made
 
     def on_root(tensors):
         return tensors if rank == 0 else None
 
     def there_and_back():
-        """There and back."""
+        """Sends from rank 0 to rank 1 and back."""
         if rank == 0:
             dist.send(x, 1, group=group)
             dist.recv(out, 1, group=group)
@@ -82,7 +81,7 @@ def seconds(call, repeats):
 
 
 def slowest(value, group):
-    """The greatest of all ranks' numbers."""
+    """Returns the largest of all ranks' numbers."""
     number = torch.tensor([value], dtype=torch.float64)
     dist.all_reduce(number, dist.ReduceOp.MAX, group=group)
     return number.item()
@@ -95,7 +94,7 @@ def check(group, rank, n):
 
 
 def measure(name, count, groups, rounds, least):
-    """For each backend the median of seconds a call, and the median of the rounds' ratios."""
+    """Returns each backend's median of seconds a call, and the median of the rounds' ratios."""
     calls = {backend: calls_of(count, group)[name] for backend, group in groups.items()}
     repeats = {}
     for backend, call in calls.items():

@@ -2,10 +2,10 @@
 
     torchrun --nproc-per-node 2 bench/torch_training.py [-o FILE]
 
-Each rank has one GPU. Both backends are groups of the same processes and take turns, repetition by
+Each rank has one GPU. Both backends are groups of the same processes and alternate, repetition by
 repetition. The model is a transformer of GPT-2's small shape, 124 M parameters, under bfloat16 autocast.
 Prints medians with their middle halves, and writes JSON with -o. `--device cpu --layers 2 --width 64
---vocabulary 500 --length 32` runs all of it beside gloo, to see that it works.
+--vocabulary 500 --length 32` runs all of it against gloo, to check that the program works.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ import hocket.torch  # noqa: F401
 
 
 class Block(nn.Module):
-    """Attention and a small network, each with a norm before it."""
+    """Attention and a small network, each after a layer norm."""
 
     def __init__(self, width, heads):
         super().__init__()
@@ -50,7 +50,7 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Its weights are drawn alike on all ranks."""
+    """A transformer whose initial weights are equal on all ranks."""
 
     def __init__(self, how):
         super().__init__()
@@ -71,7 +71,7 @@ class Transformer(nn.Module):
 
 
 class Training:
-    """A model, its optimizer, and data that differ by rank and step and are alike for all backends."""
+    """A model, its optimizer, and data. The data depend on rank and step, not on the backend."""
 
     def __init__(self, how, model, autocast):
         self.how, self.model, self.autocast = how, model, autocast
@@ -124,7 +124,7 @@ def spread(values):
 
 # --- Host time of a call --------------------------------------------------------------------------
 def host_time(how, groups):
-    """Microseconds that `dist.all_reduce` keeps its caller, by what and backend; no GPU is waited for."""
+    """Returns microseconds until `dist.all_reduce` returns to its caller, by case and backend."""
     cells = {"CPU 8 B": (2, "cpu")}
     if how.device == "cuda":
         cells |= {"CUDA 8 B": (2, "cuda"), "CUDA 1 MiB": (1 << 18, "cuda")}
@@ -151,7 +151,7 @@ def host_time(how, groups):
 
 # --- Training -------------------------------------------------------------------------------------
 def train(how, kind, groups):
-    """Milliseconds a step by backend, in turns; the losses of each; what a profile shows."""
+    """Returns milliseconds a step by backend, each backend's losses, and figures of a profile."""
     made = {name: kind(how, group) for name, group in groups.items()}
     times = {name: [] for name in made}
     issued = {name: [] for name in made}
@@ -183,9 +183,7 @@ def train(how, kind, groups):
 
 
 def profile(how, training):
-    """Returns the GPU work of some steps, and how much of the communication runs beside other
-    kernels.
-    """
+    """Returns the GPU work of some steps, and the share of communication that overlaps other kernels."""
     activities = [torch.profiler.ProfilerActivity.CUDA]
     with torch.profiler.profile(activities=activities) as profiler:
         for _ in range(3):

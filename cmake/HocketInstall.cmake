@@ -28,7 +28,11 @@ if(NOT HOCKET_ARRAYS)  # hocket.h includes these headers where they are
   set(without REGEX "/(device_pool|distribution|fft|matmul|redistribute)\\.h$" EXCLUDE)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/hocket DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.h" PATTERN "*.cuh" PATTERN "*.f90" ${without})
+  FILES_MATCHING PATTERN "*.h" PATTERN "*.cuh" ${without})
+if(TARGET hocket_fortran)
+  get_target_property(module hocket_fortran MODULE_FILE)
+  install(FILES ${module} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hocket)
+endif()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/hocket)
 if(TARGET hocket_command)
   set_target_properties(hocket_command PROPERTIES
@@ -84,7 +88,8 @@ install(FILES ${PROJECT_BINARY_DIR}/cmake/hocket.pc DESTINATION ${pkgconfig_dir}
 if(TARGET hocket_mpi_standard_face)
   set(mpi_dir ${CMAKE_INSTALL_LIBDIR}/hocket-mpi)
   hocket_install_library(hocket_mpi_standard_face mpi_abi 1 ${mpi_dir} EXPORT hocketTargets)
-  install(TARGETS hocket_mpi_mpich_face LIBRARY DESTINATION ${mpi_dir} NAMELINK_SKIP)
+  install(TARGETS hocket_mpi_mpich_face hocket_mpi_mpich_of_debian
+    LIBRARY DESTINATION ${mpi_dir} NAMELINK_SKIP)
   install(TARGETS hocket_mpi_trampoline LIBRARY DESTINATION ${mpi_dir})
   configure_file(${PROJECT_SOURCE_DIR}/cmake/hocket-mpi.pc.in ${PROJECT_BINARY_DIR}/cmake/hocket-mpi.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/cmake/hocket-mpi.pc DESTINATION ${pkgconfig_dir})

@@ -49,7 +49,7 @@ int main() try {
   hocket::Work barrier = comm.barrier_async();
   long useful = 0;
   while (!barrier.test()) ++useful;
-  barrier.wait();  // returns at once, or throws what went wrong
+  barrier.wait();  // returns at once, or throws the call's error
   expect_equal(barrier.error().has_value(), false, "whether the barrier failed");
 
   if (comm.rank() == 0) std::printf("%d layers summed over %d ranks\n", kLayers, n);

@@ -1,5 +1,6 @@
-// A process group of the program's own: whoever can broadcast bytes and reduce integers can join a
-// job. Here a parent and its children, over socket pairs, without any launcher.
+// A process group of the program's own. Any group of processes that can broadcast bytes and reduce
+// integers can form a job. Here it is a parent and its children, over socket pairs, without a
+// launcher.
 #include <hocket/hocket.h>
 #include <sys/socket.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-// How the examples check themselves: what differs is an exception, and the program's exit code.
+// Checks for the examples. A difference is an exception, which determines the program's exit code.
 #pragma once
 
 #include <cstdio>
@@ -24,7 +24,7 @@ void expect_equal(const T& got, const U& wanted, const std::string& what) {
   throw std::runtime_error(what + " is " + in_words(got) + ", but should be " + in_words(wanted));
 }
 
-// For main's handler: says what went wrong and returns the exit code.
+// For main's handler: prints the error and returns the exit code.
 inline int failed(const std::exception& error) {
   std::fprintf(stderr, "failed: %s\n", error.what());
   return 1;

@@ -15,7 +15,7 @@ int main() try {
   std::printf(
       "rank %d of %d, started by %s\n", comm.rank(), comm.size(), world.launch().launcher.c_str());
 
-  // Nobody passes before all have come.
+  // No rank passes before all have come.
   comm.barrier();
 
   // Everyone's rank, summed, tells whether everyone is there.

@@ -31,7 +31,8 @@ int main() try {
   }
   hocket::MatmulOperand spread{.spread = blocks}, all{.spread = hocket::Replicated{}};
 
-  // A^2, A^4, A^8, ...: each doubling leads as far as all steps before it. What grows is scaled.
+  // A^2, A^4, A^8, ...: each squaring doubles the number of steps. The matrix is scaled, as it
+  // grows.
   hocket::Matmul square(comm, {.m = n, .n = n, .k = n}, spread, spread, spread);
   hocket::Matmul apply(comm, {.m = n, .n = vectors, .k = n}, spread, all, all);
   std::vector<double> power = matrix, next(power.size());

@@ -1,4 +1,4 @@
-// Messages between two ranks: a ring, and reports to rank 0 from whoever is ready.
+// Messages between two ranks: a ring, and reports to rank 0 from any rank that is ready.
 #include <hocket/hocket.h>
 
 #include <cstdio>

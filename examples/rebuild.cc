@@ -1,5 +1,6 @@
 // Going on without a rank that has died. `hocket run -n 4 --keep-going -- rebuild 2` kills rank 2
-// in the middle; without a number nobody dies, and the communicator is rebuilt as it was.
+// in the middle; without a number no rank dies, and the communicator is rebuilt with the same
+// ranks.
 #include <hocket/hocket.h>
 
 #include <algorithm>
@@ -13,7 +14,7 @@ using examples::expect_equal;
 
 int main(int argc, char** argv) try {
   hocket::World world = hocket::init();
-  const int me = world.rank();  // for good: the world's rank changes when it is rebuilt
+  const int me = world.rank();  // kept, as the world's rank changes by a rebuild
   const int victim = argc > 1 ? std::atoi(argv[1]) : -1;
 
   // The state of a long computation: here a counter, which all ranks add to in each step.
@@ -32,8 +33,8 @@ int main(int argc, char** argv) try {
       world.communicator().all_reduce(hocket::scalar(part));
       state = {state.step + 1, state.total + part};
     } catch (const hocket::Error& failure) {
-      // Until nobody is lost in between. Some may have ended the step that failed, others not: all
-      // take over the state of the one who has come furthest.
+      // Repeats until no rank is lost meanwhile. Some ranks may have ended the failed step, and
+      // others not. So all take over the state of the rank that has come furthest.
       for (bool agreed = false; !agreed;) {
         hocket::Communicator& comm = world.rebuild({.exclude_missing = true});
         try {
@@ -54,7 +55,7 @@ int main(int argc, char** argv) try {
     }
   }
   expect_equal(world.communicator().epoch() > 0, true, "whether it was rebuilt");
-  const long long lost = victim < 0 ? 0 : 50;  // what the dead rank did not add
+  const long long lost = victim < 0 ? 0 : 50;  // the steps that the dead rank did not add to
   const int ranks = world.size() + (victim < 0 ? 0 : 1);
   expect_equal(state.total, 100LL * ranks - lost, "the total");
   return 0;

@@ -1,5 +1,5 @@
-// A matrix that is spread by rows is spread by columns instead; and the context by which libraries
-// find out with whom they work.
+// Redistributes a matrix from rows to columns, and shows the context in which libraries find the
+// communicator.
 #include <hocket/hocket.h>
 
 #include <cstdio>

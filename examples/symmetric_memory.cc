@@ -37,7 +37,7 @@ int main() try {
     expect_equal(theirs[0], 100.0f + peer, "what rank " + std::to_string(peer) + " wrote");
   }
 
-  // Nobody goes before all have read. Then the memory is given back.
+  // No rank goes on before all have read. Then the memory is released.
   comm.barrier();
   array.free();
   if (rank == 0) std::printf("%d ranks summed %zu elements without a copy\n", n, kCount);

@@ -1,5 +1,5 @@
 // A task farm that survives its workers: `hocket run -n 4 --keep-going -- task_farm 2` kills rank 2
-// with its first task; without a number nobody dies.
+// with its first task. Without a number no rank dies.
 #include <hocket/hocket.h>
 
 #include <csignal>
@@ -75,7 +75,8 @@ int main(int argc, char** argv) try {
       }
       done = true;
     } catch (const hocket::Error& failure) {
-      // PeerDied for those who waited, Aborted for those who came later. All that are left meet.
+      // PeerDied on ranks that waited, Aborted on ranks that came later. All ranks that are left
+      // meet here.
       world.rebuild();
       if (world.rank() == 0) {
         std::printf("%s\ngoing on with %d ranks\n", failure.what(), world.size());

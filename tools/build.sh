@@ -1,12 +1,13 @@
 #!/bin/sh
-# build.sh [--no-kernels | --kernels-for ARCHITECTURE] [--no-tests] [target ...]: configures and builds the
-# release preset, the Python package included. The kernels for GPUs take nvcc minutes: --no-kernels leaves
-# them out, --kernels-for compiles them for one architecture, such as 90. --no-tests leaves out the tests and
-# the libraries that they need.
+# build.sh [--no-kernels | --kernels-for ARCHITECTURE] [--no-tests] [target ...]: configures and
+# builds the release preset, with the Python package.
+#   --no-kernels                do not compile the GPU kernels: nvcc takes minutes for them
+#   --kernels-for ARCHITECTURE  compile the GPU kernels for one GPU architecture alone, such as 90
+#   --no-tests                  build neither the tests nor the libraries that only they need
 set -eu
 cd "$(dirname "$0")/.."
 
-# Both are found anew, because an earlier run may have set them.
+# -U removes a setting from CMake's cache, because an earlier run may have stored another value.
 kernels="-UHOCKET_NVCC -UHOCKET_CUDA_ARCHITECTURES"
 tests=-UHOCKET_TESTS
 while :; do
@@ -25,7 +26,8 @@ set -- ${1:+--target "$@"}
 launcher=
 if command -v ccache >/dev/null; then
   launcher=-DCMAKE_CXX_COMPILER_LAUNCHER=ccache
-  # What is compiled here need not be compiled again in another copy of this tree, a wheel's for one.
+  # ccache stores paths relative to this folder. So another copy of this tree, such as a wheel's
+  # build, can use the results of this build.
   export CCACHE_BASEDIR="${CCACHE_BASEDIR:-$PWD}"
 fi
 

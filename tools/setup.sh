@@ -1,12 +1,15 @@
 #!/bin/sh
 # setup.sh [--no-tests] [--peers] [--aarch64] [--daemons]
 #
-# Installs the packages for building and testing that this machine lacks: Debian packages (as root, or
-# with sudo), and a Python virtual environment, .venv. --no-tests leaves out the packages of tests. --peers
-# adds the libraries that `hocket bench --compare` measures. --aarch64 adds the compiler and emulator of
-# tools/check/aarch64.sh. --daemons adds sshd and Slurm, which tests of many hosts start by themselves; where
-# systemd runs, it would start them for good, so they are not installed unasked there. If nothing is missing,
-# it takes a moment and needs no rights.
+# Installs the packages for building and testing that this machine lacks. These are Debian packages,
+# as root or with sudo, and a Python virtual environment in .venv. If nothing is missing, the script
+# takes a moment and needs no rights.
+#   --no-tests  do not install the packages that only tests need
+#   --peers     also install the libraries that `hocket bench --compare` measures
+#   --aarch64   also install the compiler and the emulator of tools/check/aarch64.sh
+#   --daemons   also install sshd and Slurm, which tests of many hosts start. Without systemd they
+#               are installed anyway. With systemd, installing them would start them permanently,
+#               so there they need this option.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -16,9 +19,10 @@ packages="
   libeigen3-dev libhwy-dev
   python3 python3-dev python3-venv"
 for_tests="libgtest-dev librapidcheck-dev libbenchmark-dev libucx0"
-# Optional packages. Clang: for the fuzz targets; Spin: the model; Relacy: the lock-free parts; a Fortran
-# compiler: hocket's Fortran module; mmdebstrap: the wheel in a bare Debian; an MPI; iproute2: a network
-# of several hosts; the BLAS that is hardest to call from several threads.
+# Optional packages: Clang for the fuzz targets, Spin for the models, Relacy for the lock-free code,
+# a Fortran compiler for hocket's Fortran module, mmdebstrap for the wheel in a bare Debian, an MPI,
+# and iproute2 for a network of several hosts. libopenblas0-serial is the BLAS that is hardest to
+# call from several threads.
 welcome="clang libclang-rt-dev spin relacy-dev gfortran mmdebstrap libopenblas0-serial
   openmpi-bin libopenmpi-dev iproute2 openssh-client"
 daemons="openssh-server slurmctld slurmd slurm-client"
@@ -52,7 +56,7 @@ missing() {
   done
 }
 
-# Runs a command quietly: its output is shown only where it fails, and then this ends.
+# quietly COMMAND...: runs the command without output. If it fails, shows the output and exits.
 quietly() {
   log=$(mktemp)
   if "$@" >"$log" 2>&1; then
@@ -65,7 +69,7 @@ quietly() {
   fi
 }
 
-# install PACKAGE...: by apt, as root or with sudo.
+# install PACKAGE...: installs the packages by apt, as root or with sudo.
 install() {
   as_root=
   if [ "$(id -u)" -ne 0 ]; then
@@ -82,7 +86,7 @@ install() {
   quietly $apt_get install --no-install-recommends "$@"
 }
 
-# True if packages can be installed without a question to the user.
+# True if apt can install packages without asking the user for a password.
 may_install() { [ "$(id -u)" -eq 0 ] || sudo -n true 2>/dev/null; }
 
 if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
@@ -105,8 +109,8 @@ else
   say "no apt here; these Debian packages, or their like, must be in place:" $packages $for_tests
 fi
 
-# A Python that can make an environment and compile extensions. The system's own comes first: its
-# headers are among the packages above.
+# Prints a Python that can make a virtual environment and compile extensions. The system's Python
+# comes first, because its headers are among the packages above.
 able_python() {
   for python in /usr/bin/python3 python3; do
     if "$python" - 2>/dev/null <<'END'; then echo "$python"; return; fi
@@ -119,8 +123,9 @@ END
   exit 1
 }
 
-# True if .venv was made here completely and works. Its interpreter must run, be the one that it was
-# made with, and be able to install packages and compile extensions.
+# True if this script has made .venv completely, and .venv still works. Its interpreter must run,
+# and must be the one that made .venv. It must be able to install packages and to compile
+# extensions.
 stamp=.venv/requirements.txt
 venv_works() {
   [ -e "$stamp" ] && .venv/bin/python - 2>/dev/null <<'END'
@@ -132,7 +137,8 @@ assert os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h"))
 END
 }
 
-# True if .venv has all requirements: they were installed once, and are still there.
+# True if .venv has all the required packages: an earlier run installed them for the present
+# requirements file, and they are still installed.
 venv_is_complete() {
   cmp -s tools/requirements.txt "$stamp" && .venv/bin/python - 2>/dev/null <<'END'
 import importlib.metadata, re
@@ -156,7 +162,7 @@ fi
 for peer in $peers; do
   [ -e ".peers/$peer/bin/mpicxx" ] && continue
   wheels="${peer%5}>=5,<6"
-  [ "$peer" = impi ] && wheels="impi-rt impi-devel"  # what runs, and what is compiled with
+  [ "$peer" = impi ] && wheels="impi-rt impi-devel"  # one package to run with, one to compile with
   say "installing $wheels into .peers/$peer, where possible"
   # shellcheck disable=SC2086  # a list of words
   (quietly .venv/bin/python -m pip install --disable-pip-version-check --no-deps \

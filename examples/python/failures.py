@@ -14,7 +14,8 @@ with hocket.init() as comm:
             print(f"refused: {error}")
     assert comm.all_reduce(np.array(1)) == comm.size
 
-    # Ranks that call different things all learn who called what. The group is lost, the world not.
+    # If ranks make different calls, all learn which rank made which. The group is lost, the world
+    # is not.
     group = comm.duplicate()
     try:
         group.all_reduce(np.zeros(3), op="max" if comm.rank == 0 else "sum")

@@ -15,7 +15,7 @@ with hocket.init() as comm:
         works.append(comm.all_reduce_async(gradient, op="avg"))  # leave `gradient` alone until done
     gradients = [work.wait() for work in works]  # each Work's result is its array
     for gradient in gradients:
-        # An average of what all ranks brought is the same everywhere.
+        # The average over all ranks is the same on every rank.
         assert np.array_equal(comm.broadcast(gradient.copy()), gradient)
     if comm.rank == 0:
         print(f"{LAYERS} averages over {comm.size} ranks, under way while the next was computed")

@@ -19,7 +19,8 @@ options = parser.parse_args()
 comm = hocket.init()
 me = comm.rank  # in the world, for good; comm.rank changes
 
-# A straight line to be found in noisy points. The shards are cut anew for those who are left.
+# Fits a straight line to noisy points. After a death the shards are divided among the ranks that
+# are left.
 random = np.random.default_rng(5)
 x = random.uniform(-1, 1, 4000)
 y = 3 * x - 2 + random.normal(0, 0.1, x.size)

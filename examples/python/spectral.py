@@ -54,7 +54,7 @@ for step in range(1, STEPS + 1):
         assert error[0] < 1e-3, error  # of the steps in time: DT squared
 
 if len(sys.argv) > 1:
-    # The plane in the middle, from whoever has it.
+    # The plane in the middle, from the rank that has it.
     owner = next(r for r in range(comm.size) if N // 2 < Slab(0).box(shape, r, comm.size).upper[0])
     plane = np.ascontiguousarray(now[N // 2 - here.lower[0]]) if comm.rank == owner else (
         np.empty((N, N)))

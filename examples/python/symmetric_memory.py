@@ -11,7 +11,7 @@ with hocket.init() as comm:
     comm.all_reduce(a)
     assert (a == comm.size * (comm.size + 1) / 2).all()
 
-    # A neighbour's array, as memory of one's own. Calls order who writes and who reads.
+    # A neighbour's array, as local memory. Calls order the writes and the reads.
     halo = comm.symmetric.empty(8, "int64")
     neighbour = (comm.rank + 1) % comm.size
     comm.symmetric.peer(halo, neighbour)[:] = comm.rank

@@ -18,35 +18,37 @@
 namespace hocket {
 
 struct AdmitOptions {
-  // The most newcomers that are taken in; 0: none.
+  // The largest number of newcomers to take in. 0: none.
   int newcomers = 1;
-  // How long to wait until so many have come. 0: only those that wait already. Absent: 10 s.
+  // The time to wait for that many newcomers. 0: take only those that wait already. Absent: 10 s.
   std::optional<Duration> patience = {};
-  // True: members keep their ranks in the world, and newcomers get the empty ones, then new ones. A
-  // member whose rank is beyond the new size gets an empty one. False: members come first, in
-  // order.
+  // True: members keep their ranks. Newcomers first get the ranks of lost members, then ranks
+  // behind the last one. A member whose rank lies beyond the new size also gets a lost member's
+  // rank. False: ranks are numbered anew, members first, in their order.
   bool keep_ranks = true;
-  // For members that are alive but do not call `admit`; see Communicator::rebuild.
+  // How to treat members that are alive but do not call `admit`; see Communicator::rebuild.
   RebuildOptions rebuild = {};
 };
 
-// Takes newcomers into the job. Collective over `members`, of which some may have died, as for
-// Communicator::rebuild. Fewer newcomers than asked for, and newcomers or members that die
-// meanwhile, are no error: see World::launch and LaunchInfo::newcomers for who has come.
+// Takes newcomers into the job. Collective over `members`, some of which may have died, as with
+// Communicator::rebuild. The new world may have fewer newcomers than asked for. Newcomers or
+// members that die during the call are left out without an error. World::launch tells who has come:
+// see LaunchInfo::newcomers.
 //
-// `members` becomes what `rebuild` returns, also if the call fails. Its world goes on until it is
-// closed. GPU arrays and symmetric memory stay with the world that made them.
-// @param members The communicator whose ranks go on. All have the same options.
+// Afterwards `members` is the communicator that Communicator::rebuild returns, even if this call
+// fails. Its world stays open until it is closed. GPU arrays and symmetric memory stay with the
+// world that made them.
+// @param members The communicator whose ranks go on. All ranks pass the same options.
 // @param options See AdmitOptions.
-// @return The new world: the same members on all ranks.
-// @throws InvalidArgument on all ranks for options that cannot be, for ranks that are threads, and
-//   if the door cannot be opened.
+// @return The new world, with the same members on all ranks.
+// @throws InvalidArgument on all ranks for invalid options, for ranks that are threads, and if the
+//   door cannot be opened.
 // @throws RendezvousError if the members cannot meet in a new world; the message says why.
-// @throws What Communicator::rebuild throws.
+// @throws The errors of Communicator::rebuild.
 World admit(Communicator& members, const AdmitOptions& options = {});
 
-// Returns the address of a job's door from its name (HOCKET_JOB), for newcomers of the same host
-// and user. A text with a colon is an address already.
+// Returns the address of a job's door. `job` is the job's name (HOCKET_JOB), for newcomers of the
+// same host and user. A text with a colon is an address already, and is returned unchanged.
 std::string door_address(const std::string& job);
 
 }  // namespace hocket

@@ -232,21 +232,22 @@ class BorrowedView : public ConstArrayView {
       : ConstArrayView(std::as_const(range)) {
     detail::require_lasting<R>();
   }
-  // Other views, and types that convert to a view.
+  // Takes other views, and types that convert to a view.
   template <detail::ConvertsTo<ConstArrayView, BorrowedView> A>
   constexpr BorrowedView(A&& array) noexcept  // NOLINT: implicit on purpose
       : ConstArrayView(static_cast<ConstArrayView>(std::forward<A>(array))) {}
 };
 
 namespace detail {
-// An ArrayView that always has a type. `{}` does not convert to it.
+// An ArrayView that is always made from an array. Unlike ArrayView it has no default constructor,
+// so `{}` does not convert to it.
 class TypedArrayView : public ArrayView {
  public:
   template <std::convertible_to<ArrayView> A>
   constexpr TypedArrayView(A&& array) noexcept  // NOLINT: implicit on purpose
       : ArrayView(static_cast<ArrayView>(std::forward<A>(array))) {}
 };
-// The argument of a call that takes one array: the array is writable, or it is read-only.
+// The two kinds of argument of a call that takes one array: writable, and read-only.
 template <typename A>
 concept WritableArray =
     std::convertible_to<A, ArrayView> && (!ContiguousRange<A> || std::ranges::borrowed_range<A>);
@@ -276,8 +277,8 @@ ArrayView as_writable_bytes(std::remove_reference_t<R>& range) noexcept {
     return {};
   }
 }
-// An overload that takes this type accepts `{}`, and is a better match for it than a class. So `{}`
-// means the default options where it could also mean an absent array.
+// `{}` converts to this type better than to a class. So an overload that takes this type gets every
+// `{}`, and reads it as the default options. Otherwise `{}` could also mean an absent array.
 enum class Defaults : bool {};
 }  // namespace detail
 

@@ -19,7 +19,7 @@
  * has its default. Later versions add fields at the end, and continue to accept smaller structs of
  * older programs. A null pointer to options means all defaults.
  *
- * The declarations here do not change in any version 0.x: numbers, fields and functions. */
+ * No version 0.x changes the numbers, fields and functions that are declared here. */
 #ifndef HOCKET_C_H_
 #define HOCKET_C_H_
 
@@ -81,7 +81,7 @@ enum {
 
 /* The memory that holds an array. */
 enum {
-  HOCKET_MEMORY_DEFAULT = 0, /* arrays: the host's; symmetric ones: where the calls are */
+  HOCKET_MEMORY_DEFAULT = 0, /* host; if symmetric: the memory that the communicator's calls use */
   HOCKET_MEMORY_HOST = 1,
   HOCKET_MEMORY_CUDA = 2
 };
@@ -111,9 +111,9 @@ typedef struct hocket_symmetric hocket_symmetric; /* an array that peers can rea
 typedef struct hocket_object hocket_object;       /* a structured value */
 
 /* --- Versions, names, errors ----------------------------------------------------------------- */
-const char* hocket_version(void); /* "0.1.0" */
-/* Returns the bytes of one element. 0 if there is no such type. */
-size_t hocket_dtype_size(int32_t dtype);
+
+const char* hocket_version(void);        /* "0.1.0" */
+size_t hocket_dtype_size(int32_t dtype); /* bytes of one element; 0 if there is no such type */
 /* "float32", "sum", "peer_died"; null if there is no such code. Valid until the process ends. */
 const char* hocket_dtype_name(int32_t dtype);
 const char* hocket_op_name(int32_t op);
@@ -135,8 +135,9 @@ typedef struct hocket_error_info {
   const char* communicator; /* its name */
   const char* operation;    /* "all_reduce" */
   const char* host;         /* host of the peer */
-  const int32_t* missing;   /* for HOCKET_DEADLINE_EXCEEDED: the ranks that had not arrived */
+  const int32_t* missing;   /* ranks that had not come by the deadline, or that wait in a circle */
   size_t missing_count;
+  const char* reason; /* of a refused argument: the message without the call's name; else "" */
 } hocket_error_info;
 /* Writes the facts of this thread's last error to `info`, whose `size` the caller has set. */
 int hocket_error_details(hocket_error_info* info);
@@ -153,11 +154,11 @@ typedef struct hocket_init_options {
   int64_t deadline_ns;  /* default limit of calls; 0: HOCKET_DEADLINE, or 300 s */
   const char* engines;  /* "shm,ucx", best first; null: all available */
   const char* name;     /* name of the communicator, in messages; null: "world" */
-  const char* join;     /* a running job to join, its name or its door; null: HOCKET_JOIN */
+  const char* join;     /* running job to join: its name or its door's address; null: HOCKET_JOIN */
 } hocket_init_options;
 
 /* Joins the job that this process was started in, or makes a job of one rank. Blocks until all
- * ranks have joined, else returns HOCKET_RENDEZVOUS with the names of those that are missing. */
+ * ranks have joined. At the timeout it returns HOCKET_RENDEZVOUS and names the missing ranks. */
 int hocket_init(const hocket_init_options* options, hocket_comm** world);
 
 /* The options of every call on a communicator. */
@@ -206,22 +207,23 @@ int hocket_new_group(hocket_comm* comm,
                      size_t length,
                      const hocket_call_options* options,
                      hocket_comm** group);
-/* Joins ranks of equal color; negative: none. Members are ordered by key, then by rank. */
+/* Ranks of equal color form a communicator, in the order of key, then rank. Negative: none. */
 int hocket_split(hocket_comm* comm,
                  int32_t color,
                  int32_t key,
                  const hocket_call_options* options,
                  hocket_comm** group);
 int hocket_duplicate(hocket_comm* comm, const hocket_call_options* options, hocket_comm** copy);
-/* The members on this rank's host; the members with this rank's number on their hosts. */
+/* The first gives a communicator of the members on this rank's host. The second gives one of those
+ * members, one on each host, that have the same rank there as this rank. */
 int hocket_intra_node(hocket_comm* comm, hocket_comm** group);
 int hocket_inter_node(hocket_comm* comm, hocket_comm** group);
 
 /* --- Collectives ----------------------------------------------------------------------------- */
 
-/* The collectives. If `in` is null, the call works in place and `out` holds the input. If `out` is
- * null, this rank gets no result, as in reduce and gather on ranks other than the root. Counts for
- * n ranks, where `share` is the part of one rank:
+/* The collectives. If `in` is null, the call works in place and `out` holds the input. In reduce
+ * and gather, ranks other than the root get no result and may pass a null `out`. Counts for n
+ * ranks, where `share` is the part of one rank:
  *
  *   call             in           out          in place
  *   all_reduce       count        count        count
@@ -351,7 +353,7 @@ int hocket_barrier_async(hocket_comm* comm, const hocket_call_options* options, 
 /* Parts of unequal size: the elements of each rank's part, and the element at which each part
  * begins. Both arrays have one entry for each rank. */
 typedef struct hocket_parts {
-  const size_t* counts;        /* null: the ranks gather them first, one small call on all */
+  const size_t* counts;        /* null on all ranks: one small call gathers them first */
   const size_t* displacements; /* null: the parts follow each other */
   size_t length;               /* length of both */
 } hocket_parts;
@@ -425,8 +427,9 @@ int hocket_reduce_scatter_v_async(hocket_comm* comm,
                                   hocket_work** work);
 
 /* --- Messages between two ranks --------------------------------------------------------------- */
-/* Messages are matched by peer, tag (at least 0) and order. Those of structs and of other types
- * travel as bytes, with HOCKET_UINT8. */
+
+/* Messages are matched by peer, tag (at least 0) and order. Structs and elements of other types are
+ * sent as bytes, with HOCKET_UINT8. */
 int hocket_send(hocket_comm* comm,
                 const hocket_array* in,
                 int32_t destination,
@@ -481,7 +484,7 @@ typedef struct hocket_message {
   hocket_array array;
   int32_t peer; /* the destination, or the source */
 } hocket_message;
-/* Any number of messages at once. Those between two ranks are matched in the order of the lists. */
+/* Moves many messages at once. Those between two ranks are matched in the order of the lists. */
 int hocket_exchange(hocket_comm* comm,
                     const hocket_message* outgoing,
                     size_t outgoing_count,
@@ -491,8 +494,9 @@ int hocket_exchange(hocket_comm* comm,
                     const hocket_call_options* options);
 
 /* --- Works ------------------------------------------------------------------------------------ */
-/* Waits until the call has ended or reached its deadline, and returns its result. Streams wait for
- * a call on a GPU: for it, this returns the errors so far. One thread at a time may use a work. */
+
+/* Waits until the call has ended or reached its deadline, and returns its result. A call on a GPU
+ * returns at once, with the errors so far, as its stream waits. One thread at a time per work. */
 int hocket_work_wait(hocket_work* work);
 /* Makes later work of a stream wait for a call on a GPU. */
 int hocket_work_wait_on(hocket_work* work, void* stream);
@@ -501,6 +505,9 @@ int hocket_work_wait_on(hocket_work* work, void* stream);
 int hocket_work_wait_for(hocket_work* work, int64_t timeout_ns, int* done);
 /* Never blocks. `done` is 1 if the call has ended, with or without error. */
 int hocket_work_test(hocket_work* work, int* done);
+/* Ends a hocket_recv_async in host memory if no message has come for it; `withdrawn` is then 1, and
+ * a later receive gets the message. Otherwise the call goes on, and it is 0. Never blocks. */
+int hocket_work_withdraw(hocket_work* work, int* withdrawn);
 /* Describes the message of a hocket_recv_async that has succeeded. */
 int hocket_work_received(const hocket_work* work, hocket_received* received);
 /* Frees the handle. A pending call is given up, which ends its communicator on all ranks. */
@@ -550,7 +557,7 @@ int hocket_object_kind(const hocket_object* object, int* kind);
 /* Gives the contents of bytes or of a string. The memory belongs to the object and lives as long. A
  * byte of 0 follows the contents and is not counted. */
 int hocket_object_bytes(const hocket_object* object, const void** data, size_t* length);
-/* The encoding of any object, as hocket::encode of C++ makes it; it belongs to the object. */
+/* Gives the encoding of any object, as hocket::encode of C++ makes it, in the object's memory. */
 int hocket_object_encoding(hocket_object* object, const void** data, size_t* length);
 void hocket_object_free(hocket_object** object);
 

@@ -85,11 +85,11 @@ int hocket_prepare_all_to_all(hocket_comm* comm,
 /* Wait for several works, of any communicators, at most `timeout_ns` or HOCKET_FOREVER. If the time
  * runs out, the calls go on. No other thread may use these works meanwhile. */
 /* Waits until at least one call has ended, with or without error. `indices` has room for `count`
- * places. It gets those of all calls that have ended, in order, and `found` gets their number: 0 if
- * the time ran out. hocket_work_wait returns the error of each. */
+ * entries. It gets the positions in `works` of all calls that have ended, in order. `found` gets
+ * their number, and 0 if the time ran out. hocket_work_wait returns the error of each call. */
 int hocket_wait_some(
     hocket_work* const* works, size_t count, int64_t timeout_ns, size_t* indices, size_t* found);
-/* Does the same, and gives the first of these places. `done` is 0 if the time ran out. */
+/* Does the same, but gives only the first of these positions. `done` is 0 if the time ran out. */
 int hocket_wait_any(
     hocket_work* const* works, size_t count, int64_t timeout_ns, size_t* index, int* done);
 /* Waits for all calls, in order, and returns the error of the first one that failed. `done` is 0 if
@@ -97,9 +97,10 @@ int hocket_wait_any(
 int hocket_wait_all(hocket_work* const* works, size_t count, int64_t timeout_ns, int* done);
 
 typedef void (*hocket_callback)(void* context);
-/* Calls `f` with `context` once when the call ends, or now if it has ended. It runs in the thread
- * that ended the call, so it must not block. It must not make calls of that communicator, which are
- * refused: see Work::on_done of hocket/work.h. */
+/* Calls `f` with `context` once when the call ends, or at once if it has ended already. `f` runs in
+ * the thread that ended the call, so it must not block. It must not make calls of the same
+ * communicator, which are refused: see Work::on_done of hocket/work.h. A null `f` is refused, and
+ * the call goes on. */
 int hocket_work_on_done(hocket_work* work, hocket_callback f, void* context);
 
 /* --- Several arrays in one call --------------------------------------------------------------- */
@@ -116,7 +117,8 @@ int hocket_broadcast_coalesced(hocket_comm* comm,
                                size_t count,
                                int32_t root,
                                const hocket_call_options* options);
-/* Gathers in[i] into out[i]; reduces and scatters in[i] into out[i]. */
+/* all_gather gathers each in[i] into out[i]. reduce_scatter reduces each in[i] and scatters it into
+ * out[i]. */
 int hocket_all_gather_coalesced(hocket_comm* comm,
                                 const hocket_array* in,
                                 const hocket_array* out,
@@ -138,14 +140,15 @@ int hocket_reproducible_sum(hocket_comm* comm,
                             const hocket_array* out,
                             int32_t op,
                             const hocket_call_options* options);
-/* Computes the sum or mean of floats, in place, with 8 bits for each element on the way.
+/* Computes the sum or mean of floats in place. Messages carry 8 bits for each element.
  * hocket/compression.h has the bound of the error. */
 int hocket_compressed_all_reduce(hocket_comm* comm,
                                  const hocket_array* inout,
                                  int32_t op,
                                  const hocket_call_options* options);
-/* Makes an all_reduce, in place, in three steps: to the first rank of each host, between these, and
- * back. `compressed` is 1 for 8 bits an element between hosts, or 0. */
+/* Computes an all_reduce in place, in three steps: reduce to the first rank of each host,
+ * all_reduce between these first ranks, and broadcast on each host. `compressed` is 1 to send 8
+ * bits for each element between hosts, or 0. */
 int hocket_hierarchical_all_reduce(hocket_comm* comm,
                                    const hocket_array* inout,
                                    int32_t op,
@@ -154,8 +157,8 @@ int hocket_hierarchical_all_reduce(hocket_comm* comm,
 
 /* --- Reports ---------------------------------------------------------------------------------- */
 
-/* Writes this rank's last calls, and what it knows of the other ranks', to a file in `directory`.
- * If that is null, the folder is the one that HOCKET_DUMP_DIR names. Any thread may call it. */
+/* Writes this rank's last calls, and the calls of other ranks that it knows, to a file in
+ * `directory`. Null: the folder that HOCKET_DUMP_DIR names. Any thread may call it. */
 int hocket_comm_dump(const hocket_comm* comm, const char* directory);
 
 /* --- Objects between two ranks ---------------------------------------------------------------- */
@@ -166,14 +169,57 @@ int hocket_send_object(hocket_comm* comm,
                        int32_t destination,
                        int32_t tag,
                        const hocket_call_options* options);
-/* Receives an object. `source` and `from` may be HOCKET_ANY_SOURCE and null; `from` gets the
- * sender. */
+/* Receives an object. `source` may be HOCKET_ANY_SOURCE. `from` gets the sender, and may be
+ * null. */
 int hocket_recv_object(hocket_comm* comm,
                        int32_t source,
                        int32_t tag,
                        const hocket_call_options* options,
                        hocket_object** result,
                        int32_t* from);
+
+/* --- Objects without waiting ------------------------------------------------------------------ */
+
+/* Start the calls of objects. They read their objects before they return. A collective takes two
+ * numbers in the order of calls, like its blocking form. */
+int hocket_broadcast_object_async(hocket_comm* comm,
+                                  const hocket_object* object,
+                                  int32_t root,
+                                  const hocket_call_options* options,
+                                  hocket_work** work);
+int hocket_gather_object_async(hocket_comm* comm,
+                               const hocket_object* object,
+                               int32_t root,
+                               const hocket_call_options* options,
+                               hocket_work** work);
+int hocket_all_gather_object_async(hocket_comm* comm,
+                                   const hocket_object* object,
+                                   const hocket_call_options* options,
+                                   hocket_work** work);
+int hocket_scatter_object_async(hocket_comm* comm,
+                                const hocket_object* const* objects,
+                                size_t length,
+                                int32_t root,
+                                const hocket_call_options* options,
+                                hocket_work** work);
+int hocket_send_object_async(hocket_comm* comm,
+                             const hocket_object* object,
+                             int32_t destination,
+                             int32_t tag,
+                             const hocket_call_options* options,
+                             hocket_work** work);
+int hocket_recv_object_async(hocket_comm* comm,
+                             int32_t source,
+                             int32_t tag,
+                             const hocket_call_options* options,
+                             hocket_work** work);
+/* Gives the objects of a call that has succeeded. The caller frees them. A gather gives one object
+ * for each rank at its root, or on all ranks for all_gather, and none elsewhere. All other calls
+ * give one object. `results` has `length` places, and `count` gets the number of objects. With too
+ * few places no object is given. `from` gets the sender of an object that was received, and may be
+ * null. */
+int hocket_work_objects(
+    hocket_work* work, hocket_object** results, size_t length, size_t* count, int32_t* from);
 
 #ifdef __cplusplus
 }

@@ -13,8 +13,9 @@ extern "C" {
 #define HOCKET_MOST_AXES 8
 
 /* A view of an array with several axes on the host, such as a column or a box of a larger one. It
- * owns nothing. `data` is the address of the element whose indices are all 0. Elements travel with
- * the last axis first. So both ends need as many elements, but not the same shape. */
+ * owns nothing. `data` is the address of the element whose indices are all 0. Elements travel in
+ * C order: the last index changes fastest. Both ends need the same number of elements, but not the
+ * same shape. */
 typedef struct hocket_strided {
   void* data;
   int32_t dtype;
@@ -51,8 +52,8 @@ typedef struct hocket_grid hocket_grid;
 /* Makes a grid of all ranks; it keeps the communicator alive. Local.
  * @param shape Number of ranks along each axis. One entry may be -1; it is computed from the
  * others.
- * @param periodic 1 for each axis whose two ends are neighbours, else 0. Null: none is.
- * @param axes The length of both. */
+ * @param periodic 1 for each axis whose two ends are neighbours, else 0. Null: no axis.
+ * @param axes The length of `shape` and of `periodic`. */
 int hocket_grid_make(hocket_comm* comm,
                      const int32_t* shape,
                      const int32_t* periodic,
@@ -70,7 +71,8 @@ int hocket_grid_rank(const hocket_grid* grid,
                      const int32_t* coordinates,
                      size_t length,
                      int32_t* rank);
-/* Writes the two ends if every rank passes something on by `distance` steps along an axis. */
+/* Writes the peers of this rank if every rank sends to the rank that is `distance` steps ahead
+ * along an axis. This rank receives from `source` and sends to `destination`. */
 int hocket_grid_shift(
     const hocket_grid* grid, int32_t axis, int32_t distance, int32_t* source, int32_t* destination);
 void hocket_grid_free(hocket_grid** grid);

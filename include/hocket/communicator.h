@@ -13,8 +13,8 @@
 // usable. It throws PeerDied, DeadlineExceeded, Mismatch, Aborted or DeviceError if it fails, which
 // ends the communicator. An asynchronous call throws its failure from Work::wait.
 //
-// Sizes for n ranks (share: the elements of one rank; own: the place of its share in an array that
-// is used in place):
+// Sizes for n ranks. "share" is the number of elements of one rank. "own" is the place of this
+// rank's share in an array that is used in place.
 //
 //   call             in           out             in place
 //
@@ -47,6 +47,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hocket/array_view.h"
@@ -90,12 +91,15 @@ struct ReduceRootOptions {
   std::optional<StreamRef> stream = {};
 };
 // Messages between two ranks are matched by peer, tag and order. A tag is at least 0; recv,
-// recv_async and probe also take kAnyTag. `allow_shorter` applies to recv, recv_async and send_recv
-// of arrays on the host. The message may then have fewer elements than `out` and fills its
-// beginning.
-// `allow_longer`, too: of a message with more elements, the first ones are stored and the others
-// are dropped. Received::count is the number of elements that were sent. `synchronous` applies to
-// send and send_async of arrays on the host: they end only when the receive has begun.
+// recv_async and probe also take kAnyTag.
+//
+// `allow_shorter` and `allow_longer` apply to recv, recv_async and send_recv of arrays on the host.
+// With `allow_shorter` the message may have fewer elements than `out` and fills its beginning. With
+// `allow_longer` it may have more: the first ones are stored and the others are dropped.
+// Received::count is the number of elements that were sent.
+//
+// `synchronous` applies to send and send_async of arrays on the host: they end only when the
+// receive has begun.
 struct MessageOptions {
   int tag = 0;
   std::optional<Duration> deadline = {};
@@ -132,7 +136,8 @@ struct RebuildOptions {
   std::optional<Duration> deadline = {};
   // True: go on without such ranks. False: throw DeadlineExceeded, which names them.
   bool exclude_missing = false;
-  // Across hosts: go on even if as many ranks are unreachable, and might go on without these.
+  // Across hosts: go on even if this side is not the majority. The other side may then go on, too,
+  // without these ranks.
   bool allow_minority = false;
 };
 
@@ -184,9 +189,10 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
   std::span<const int> hosts() const;
 
   // --- Reductions ---------------------------------------------------------------------------
-  // Combines the arrays of all ranks, element by element, and gives the result to all ranks.
-  // `in` and `out` are arrays of equal size, and `inout` is both. In a GPU's memory they use the
-  // stream. The `op` of the options must support the dtype; see is_defined.
+
+  // Combines the arrays of all ranks, element by element, and gives the result to all ranks. `in`
+  // and `out` are arrays of equal size, and `inout` is both. A call on arrays in a GPU's memory
+  // uses the stream of the options. Their `op` must support the dtype; see is_defined.
   void all_reduce(ArrayView inout, const ReduceOptions& = {});
   void all_reduce(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
   Work all_reduce_async(ArrayView inout, const ReduceOptions& = {});
@@ -254,9 +260,9 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
   void reproducible_sum(ConstArrayView shards, ArrayView out, const ReduceOptions& = {});
 
   // --- Movement -----------------------------------------------------------------------------
-  // Copies the root's array to all ranks.
-  // All arrays have equal size. `in` matters at the root alone, and `inout` is both. The `root` of
-  // the options is the rank whose array is copied.
+
+  // Copies the root's array to all ranks. All arrays have equal size. Only the root's `in` is read,
+  // and `inout` is both. The `root` of the options is the rank whose array is copied.
   void broadcast(ArrayView inout, const RootOptions& = {});
   void broadcast(ConstArrayView in, ArrayView out, const RootOptions& = {});
   Work broadcast_async(ArrayView inout, const RootOptions& = {});
@@ -300,6 +306,7 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
   Prepared prepare_all_to_all(BorrowedView in, ArrayView out, const CallOptions& = {});
 
   // --- The same with `{}` -------------------------------------------------------------------
+
   // The overloads below accept `{}`. `comm.all_reduce(x, {})` works in place with the default
   // options. If `x` is read-only, `{}` is an absent output.
   using Defaults = detail::Defaults;
@@ -391,11 +398,12 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
                           const CallOptions& = {});
 
   // --- Many arrays in one call --------------------------------------------------------------
-  // Works in place. The arrays may differ in dtype and size. All ranks pass the same list.
+
+  // Work in place. The arrays may differ in dtype and size. All ranks pass the same list.
   void all_reduce_coalesced(std::span<const ArrayView> arrays, const ReduceOptions& = {});
   void broadcast_coalesced(std::span<const ArrayView> arrays, const RootOptions& = {});
-  // Gathers in[i] into out[i] for all_gather, and reduces and scatters in[i] into out[i] for
-  // reduce_scatter.
+  // all_gather gathers each in[i] into out[i]. reduce_scatter reduces each in[i] and scatters it
+  // into out[i].
   void all_gather_coalesced(std::span<const ConstArrayView> in,
                             std::span<const ArrayView> out,
                             const CallOptions& = {});
@@ -404,6 +412,7 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
                                 const ReduceOptions& = {});
 
   // --- Between two ranks --------------------------------------------------------------------
+
   // Messages are not part of the order of collectives: any number may be in progress beside one.
   // Size and dtype must agree on both sides, except with allow_shorter and allow_longer.
   // `in` is the array to send, and `out` the array to receive into. `destination` and `source` are
@@ -429,8 +438,8 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
       ConstArrayView in, int destination, ArrayView out, int source, const MessageOptions& = {});
 
   // The same for plain data of other types: char, long double, structs without pointers. It travels
-  // as bytes, so both ranks must lay the type out alike. A Received that is returned counts
-  // elements of the type that is received into; others, as that of a Work, count bytes.
+  // as bytes, so both ranks must lay the type out alike. The Received that recv returns counts
+  // elements of the received type. Any other Received, such as that of a Work, counts bytes.
   template <detail::PlainRange R>
   void send(const R& in, int destination, const MessageOptions& options = {}) {
     send(detail::as_bytes(in), destination, options);
@@ -475,6 +484,7 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
   Work stream_mark(StreamRef stream);
 
   // --- Groups -------------------------------------------------------------------------------
+
   // The calls below make new communicators. Each is a collective call of this communicator. Every
   // rank makes it and gets a communicator, of which it may or may not be a member.
   // @param ranks The members, in order, by their rank in this communicator.
@@ -484,30 +494,33 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
   }
   Communicator split(const SplitOptions&, const CallOptions& = {});
   Communicator duplicate(const CallOptions& = {});
-  // Return the members on this rank's host, and the members with this rank's number on their hosts.
-  // The first call makes the communicator and is collective. It exists as long as this one, closed
-  // or not.
+  // intra_node returns the communicator of the members on this rank's host. inter_node returns the
+  // communicator of the members, one on each host, that have the same rank in their intra_node()
+  // as this rank. The first call makes the communicator and is collective. It exists as long as
+  // this one, closed or not.
   Communicator& intra_node();
   Communicator& inter_node();
 
   // --- Memory that peers can reach ------------------------------------------------------------
+
   // Returns the allocator of symmetric arrays for this communicator. Local.
   SymmetricMemory symmetric();
 
   // --- Failure and life -----------------------------------------------------------------------
+
   // Ends the pending and later calls of all ranks with Aborted. The other ranks need not take part.
   // Any thread may call it.
   void abort(const std::string& reason = "");
-  // Takes the place of the next call and refuses it for `reason`: it throws InvalidArgument, and so
-  // do the other ranks, without delay. It is for layers above that check arguments of their own,
-  // such as Python's.
+  // Refuses the next call for `reason`, instead of making it: this rank and, without delay, the
+  // other ranks get InvalidArgument. It is for layers above that check arguments of their own, such
+  // as Python's.
   [[noreturn]] void refuse(const std::string& reason);
-  // Mark the beginning and end of a task, for programs that give the ranks of one host one task
-  // after another. All ranks of a job use the same numbers, which are not 0. A rank without work in
-  // a task calls both as well. Within a task, a call fails with PeerDied if it waits for a rank
-  // that has ended the task without making the call. The error names that rank. `end_task` returns
-  // false while this rank has calls in progress, and the others are not told. It can be called
-  // again.
+  // Mark the beginning and end of a task. They are for programs that give the ranks of one host one
+  // task after another. All ranks of a job use the same numbers, which are not 0. A rank without
+  // work in a task calls both as well. Within a task, a call fails with PeerDied if it waits for a
+  // rank that has ended the task without making the call. The error names that rank. If this rank
+  // has calls in progress, `end_task` returns false and does not tell the others. It can then be
+  // called again.
   void begin_task(std::uint32_t number);
   [[nodiscard("false: the task has not ended, as calls are under way")]] bool end_task();
   // Makes the communicator of the next epoch. Its members are the ranks that are left, in their old
@@ -525,8 +538,8 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
   // @throws SystemError if there is no memory left for it.
   // @throws InvalidArgument on all ranks if one has refused it. All may call it again.
   Communicator rebuild(const RebuildOptions& = {});
-  // Takes part in the next rebuild by refusing it for `reason`: it throws InvalidArgument, and so
-  // do the other ranks there. See `refuse`. Ranks in another call go on waiting in it.
+  // Refuses the next rebuild for `reason`, instead of making it: this rank and the other ranks that
+  // rebuild get InvalidArgument. See `refuse`. Ranks that wait in another call are not affected.
   [[noreturn]] void refuse_rebuild(const std::string& reason);
   // Returns how often the communicator has been rebuilt: 0 for the first one, and for new groups.
   int epoch() const;
@@ -546,11 +559,13 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
   // @throws InvalidArgument if no folder is known.
   // @throws SystemError if the file cannot be written.
   std::string dump(const std::string& directory = "") const;
-  // Releases the resources of the communicator. Later calls are refused. The call is local and
-  // cheap, unless calls on GPUs are in progress: it waits until they end or reach their deadlines.
-  // It throws the failure of such a call if the program does not know it yet; the communicator is
-  // closed even then. Pending work on the host is cancelled. The destructor writes the failure to
-  // standard error instead: see finish_calls.
+  // Releases the resources of the communicator. Later calls are refused. It waits until calls on
+  // GPUs have ended or reached their deadlines. It also waits for a moment for a thread inside a
+  // call, and for other hosts. Pending work on the host is cancelled, which ends the communicator
+  // on all ranks. The communicator is closed even if this throws. The destructor writes the failure
+  // to standard error instead: see finish_calls.
+  // @throws Mismatch if the ranks' last calls differ.
+  // @throws Error The failure of a call on a GPU that the program does not know yet.
   void close();
 
   using Impl = Held<"Communicator", std::shared_ptr<world::CommunicatorImpl>>;
@@ -564,6 +579,22 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
   }
 
   Impl impl_;
+};
+
+// Makes several calls count as one. During this object's life, errors, warnings and records name
+// this rank's calls of `comm` as `whole`. A resource of one thread.
+class WholeCall {
+ public:
+  // @param whole The name of a call of hocket that consists of others, such as "sparse.gather".
+  // @throws InvalidArgument if there is no such call.
+  WholeCall(Communicator& comm, std::string_view whole);
+  ~WholeCall();
+  WholeCall(const WholeCall&) = delete;
+  WholeCall& operator=(const WholeCall&) = delete;
+
+ private:
+  struct Scope;
+  std::unique_ptr<Scope> scope_;
 };
 
 }  // namespace hocket

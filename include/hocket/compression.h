@@ -2,7 +2,7 @@
 // element.
 //
 // Calls work in place. An array in a GPU's memory is copied to the host after the work of its
-// stream, and its result is complete when the call returns. An argument that one rank refuses is
+// stream. Its result is complete when the call returns. An argument that one rank refuses is
 // refused on all ranks of the communicator. Every call throws what Communicator::all_reduce throws.
 #pragma once
 
@@ -25,10 +25,10 @@ inline constexpr std::size_t kCompressionBlock = 1024;
 // element. The result has the same bits on every rank.
 //
 // Error bound: each element is replaced by the nearest of 256 values between the minimum and
-// maximum of its block. R is the sum over the ranks of (maximum - minimum) of the element's block
-// on that rank. A sum differs by at most R / 254, and a mean by that divided by the number of
-// ranks. The rounding of float32 and of the array's type comes on top. Blocks of equal elements are
-// exact. A block with an infinity or a NaN becomes NaN.
+// maximum of its block. For one element, R is the sum over the ranks of (maximum - minimum) of its
+// block on that rank. A sum differs from the exact one by at most R / 254, and a mean by that bound
+// divided by the number of ranks. The rounding of float32 and of the array's type comes on top.
+// Blocks of equal elements are exact. A block with an infinity or a NaN becomes NaN.
 // @param comm The communicator.
 // @param inout The array: float16, bfloat16, float32, or float64 (which is converted to float32).
 // @param options `op` is kSum or kAvg.
@@ -44,27 +44,27 @@ struct HierarchicalOptions {
   std::optional<StreamRef> stream = {};   // the stream that an array in a GPU's memory belongs to
 };
 
-// Makes an all_reduce in three steps: to the first rank of each node, between these, and back. A
-// mean weighs every rank equally, however many ranks a node has. Floats of 16 and 8 bits are added
-// in float32 and rounded once. With kCompressed the error bound above holds, with nodes in place of
-// ranks, for the same types and operators.
+// Computes an all_reduce in three steps: reduce to the first rank of each node, all_reduce between
+// these first ranks, and broadcast within each node. A mean weighs every rank equally, however many
+// ranks a node has. Floats of 16 and 8 bits are added in float32 and rounded once. With kCompressed
+// the types, operators and error bound of compressed_all_reduce apply, with nodes in place of
+// ranks.
 // @param within The ranks of this node. Any partition of the ranks may serve as nodes.
 // @param between The first ranks of all nodes. It is used on those ranks alone, and may be a
 //   communicator without members elsewhere.
 // @param inout The array.
 // @param options See HierarchicalOptions.
-// alone, and may be a communicator without members elsewhere. Any partition will do for nodes.
 void hierarchical_all_reduce(Communicator& within,
                              Communicator& between,
                              ArrayView inout,
                              const HierarchicalOptions& options = {});
-// Does the same with hosts as nodes: with intra_node() and inter_node(), which the first call
-// makes.
+// Does the same with hosts as nodes. It uses the communicators comm.intra_node() and
+// comm.inter_node(), which the first call makes.
 void hierarchical_all_reduce(Communicator& comm,
                              ArrayView inout,
                              const HierarchicalOptions& options = {});
-// Takes the place of the next such call of `comm` and refuses it: it throws InvalidArgument here
-// and, without delay, on the other ranks. See Communicator::refuse.
+// Refuses the next hierarchical_all_reduce of `comm` for `reason`, instead of making it. Throws
+// InvalidArgument here and, without delay, on the other ranks. See Communicator::refuse.
 void refuse_hierarchical_all_reduce(Communicator& comm, const std::string& reason);
 
 }  // namespace hocket

@@ -26,7 +26,7 @@ struct ContextOptions {
 // most one at a time. `initialize` and `finalize` are collective.
 class Context {
  public:
-  // Makes the context, from a process group of the program's own or from the environment.
+  // Makes the context from the environment, or from a process group that the program provides.
   // Collective.
   // @param group The process group; see Bootstrap.
   // @param options See ContextOptions.

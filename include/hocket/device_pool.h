@@ -64,14 +64,15 @@ struct PoolReduceOptions {
   // Number of neighbouring workers that reduce among themselves; the last group may be smaller. 0:
   // all workers form one group.
   int group = 0;
-  // On GPUs engines add in any order. kFixed gives a sum the same bits on every run. On the host
-  // the order is always that of the workers.
+  // On GPUs the engines add in any order. With kFixed a sum has the same bits on every run. On the
+  // host the order is always that of the workers.
   enum class Order { kAny, kFixed };
   Order order = Order::kAny;
-  // A communicator of processes that make the same call, each with its own pool. One array of each
-  // process crosses. On GPUs it is the first worker's, whose GPU must be this rank's. Either all
-  // processes have GPUs, or none has. It excludes `group`, and on GPUs kFixed. An average on GPUs
-  // needs the same number of workers in every process.
+  // A communicator of processes that make the same call, each with its own pool. Each process first
+  // reduces within its pool, and sends one array to the other processes. On GPUs this is the first
+  // worker's array, whose GPU must be this rank's. Either all processes have GPUs, or none has. It
+  // excludes `group`, and on GPUs also kFixed. An average on GPUs needs the same number of workers
+  // in every process.
   Communicator* across = nullptr;
   std::span<const StreamRef> streams = {};
 };
@@ -89,8 +90,9 @@ struct HaloOptions {
   // rows. They change linearly from the lower worker's rows to the higher one's.
   enum class Mode { kSwap, kBlend };
   Mode mode = Mode::kSwap;
-  // The pools of other processes, in rank order. This process's last worker and the next process's
-  // first worker also share a seam. It lies at `next_seam` here and at `previous_seam` there.
+  // The processes whose pools take part, in rank order. The last worker of this process and the
+  // first worker of the next process also share a seam. The seam begins at row `next_seam` here and
+  // at row `previous_seam` there.
   Communicator* across = nullptr;
   std::size_t previous_seam = 0;
   std::size_t next_seam = 0;
@@ -100,7 +102,7 @@ struct HaloOptions {
 // One worker, as a function that runs in its thread sees it. A view that is valid within `map`.
 class PoolWorker {
  public:
-  explicit PoolWorker(pool::WorkerState& state) noexcept : seat_(&state) {}
+  explicit PoolWorker(pool::WorkerState& state) noexcept : state_(&state) {}
 
   // Returns the worker's number, from 0.
   int index() const noexcept;
@@ -113,11 +115,11 @@ class PoolWorker {
   StreamRef load_stream() const;
   // Returns the communicator of the workers: rank i is worker i. Every worker must make its calls.
   Communicator& communicator() const;
-  // Lets the next worker start, with kInTurn.
+  // With kInTurn: lets the next worker start.
   void begun() const;
 
  private:
-  pool::WorkerState* seat_;
+  pool::WorkerState* state_;
 };
 
 // A resource: threads, and the contexts and streams of GPUs. Any thread may make calls, one at a
@@ -155,6 +157,7 @@ class [[nodiscard("dropped, it ends its workers at once: keep it")]] DevicePool 
            const PoolCallOptions& = {});
 
   // --- Movement -----------------------------------------------------------------------------
+
   // Copies `in` to each out[i]. `in` may lie on any worker or in host memory.
   void broadcast(BorrowedView in, std::span<const ArrayView> out, const PoolCallOptions& = {});
   // Copies in[from[i]] to out[i], for each worker i. The arrays of `in` may lie anywhere.
@@ -173,8 +176,9 @@ class [[nodiscard("dropped, it ends its workers at once: keep it")]] DevicePool 
                   const PoolCallOptions& = {});
 
   // --- Reductions ---------------------------------------------------------------------------
-  // Reduces in place: every array becomes the reduction of all arrays, or of its group's. Each
-  // worker reduces one part for all, so every array is read and written once.
+
+  // Reduces in place: every array becomes the reduction of all arrays, or of the arrays of its
+  // group. Each worker reduces one part for all, so every array is read and written once.
   void all_reduce(std::span<const ArrayView> inout, const PoolReduceOptions& = {});
   // Does the same with separate outputs, one for each worker. No output may be an input.
   void all_reduce(std::span<const ConstArrayView> in,
@@ -185,6 +189,7 @@ class [[nodiscard("dropped, it ends its workers at once: keep it")]] DevicePool 
   void reduce(std::span<const ConstArrayView> in, ArrayView out, const PoolReduceOptions& = {});
 
   // --- Halos --------------------------------------------------------------------------------
+
   // Exchanges halo rows in place. Workers i and i + 1 share the rows [seams[i], seams[i] +
   // overlap). On GPUs, rows that are blended or cross to another process pass through host memory,
   // and the call waits for that.

@@ -120,7 +120,7 @@ class BlockCyclic {
 struct BlockNonCyclic {
   ProcessGrid grid;
 
-  // Returns the block-cyclic distribution that is the same for an array of this shape.
+  // Returns the block-cyclic distribution that spreads an array of this shape in the same way.
   BlockCyclic bound(const Extents& global) const;
   // Returns the block of `rank` in the whole array.
   Box box(const Extents& global, int rank) const;

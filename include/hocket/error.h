@@ -46,6 +46,7 @@ struct Status {
   int rank = -1;                  // the rank that reports
   int peer = -1;                  // the rank that caused it
   std::string host = {};
+  std::string reason = {};  // of a refused argument: the message without the call's name
 };
 
 // The base of all errors.
@@ -97,10 +98,10 @@ class DeadlineExceeded : public Error {
   std::vector<RankCall> calls_;
 };
 
-// Ranks of one host wait for each other in blocking calls on one communicator, and nothing is on
-// its way that could end one of these calls. A longer deadline would not help, so the error comes
-// before one. `missing` has the ranks that wait, of the first 64; `calls` has their last known
-// calls.
+// Ranks of one host wait for each other in blocking calls on one communicator. No message is under
+// way that could end one of these calls. Waiting longer would not help, so the error comes
+// before the deadline. `missing` has the ranks that wait, of the first 64. `calls` has their last
+// known calls.
 class DeadlockError : public DeadlineExceeded {
  public:
   using DeadlineExceeded::DeadlineExceeded;

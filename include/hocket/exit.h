@@ -12,10 +12,21 @@ namespace hocket {
 bool finish_calls() noexcept;
 
 // Announces why this process is about to end, such as "raised RuntimeError: ...". The other ranks'
-// PeerDied then gives this reason. It is for failures that they would not see otherwise. Call it
-// before the worlds are closed. It has no effect if the exit status is 0, or neither 0 nor 1: the
-// others learn that status anyway.
-// @param why The reason, as part of a sentence.
+// PeerDied then gives this reason. It matters only if the exit status is 1. The others learn any
+// other status anyway, but a 1 does not tell them the reason. After the worlds are closed, only
+// ranks of the same host hear of it.
 void tell_end(std::string_view why) noexcept;
+
+// Tells the launcher that this process is about to fail. Other ranks may hear of the failure and
+// end because of it. With this announcement the launcher still gives this rank's exit status as
+// that of the job. It is for processes that end by `_exit` soon. Processes that leave their worlds
+// announce it by themselves.
+void announce_failure() noexcept;
+
+// Announces that a part of this process has failed although the process goes on, such as "its
+// thread reader raised ValueError: ...". An error shows the text if it names this rank as missing,
+// or as one that has ended in good order.
+// @param what The event, as a clause.
+void tell_trouble(std::string_view what) noexcept;
 
 }  // namespace hocket

@@ -1,5 +1,5 @@
-// argmin and argmax: the extreme values over all ranks, and the ranks that hold them, as MPI's
-// MINLOC and MAXLOC.
+// argmin and argmax: the extreme values over all ranks, and the ranks that hold them. They
+// correspond to MPI's MINLOC and MAXLOC.
 //
 // For each element the call finds the extreme value and the lowest rank that holds it. 0.0 and -0.0
 // count as equal. NaN is the extreme of both calls: if any rank holds NaN, the value is NaN and the
@@ -35,7 +35,7 @@ struct ExtremeOptions {
 
 // Find the extremes of all dtypes except complex numbers. All ranks pass the same number of
 // elements and the same dtype. All arrays of a call lie on the host, or all lie on this rank's GPU.
-// For GPUs the host compares copies, in the order of the stream.
+// Arrays on a GPU are copied to the host in the order of the stream, and compared there.
 // @param comm The communicator.
 // @param in The elements to compare.
 // @param out The outputs; see Extremes.

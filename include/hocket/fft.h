@@ -32,12 +32,13 @@ class FftPlan;
 enum class FftKind : std::uint8_t { kComplex, kRealToComplex, kComplexToReal };
 // kForward has the minus sign in the exponent.
 enum class FftDirection : std::uint8_t { kForward, kInverse };
-// Selects the transform that divides by the number of elements that are transformed together.
+// Selects which of the two transforms divides. The divisor is n, the number of elements that are
+// transformed together, or its square root.
 //
-//   kBackward  the inverse
-//   kOrtho     both, by the square root
-//   kForward   the forward one
-//   kNone      neither
+//   kBackward  the inverse divides by n
+//   kOrtho     both divide by the square root of n
+//   kForward   the forward transform divides by n
+//   kNone      neither divides
 enum class FftNorm : std::uint8_t { kBackward, kOrtho, kForward, kNone };
 // Selects how long the library may search for its fastest method. kMeasured tries several, which
 // takes seconds for large arrays.

@@ -15,8 +15,8 @@
 
 namespace hocket {
 
-// The two ends if every rank passes something on along an axis. kNullRank beyond an end of the
-// grid.
+// The two peers of this rank in a shift along an axis: it receives from `source` and sends to
+// `destination`. A peer beyond an end of the grid is kNullRank.
 struct Shift {
   int source = kNullRank;
   int destination = kNullRank;
@@ -47,7 +47,7 @@ class Grid {
   std::vector<int> coordinates_of(int rank) const;
   // Returns the rank at a place; kNullRank beyond an end that is not periodic.
   int rank_of(std::span<const int> coordinates) const;
-  // Returns the source and the destination if every rank passes something on.
+  // Returns the peers of this rank if every rank sends to the rank that is `distance` steps ahead.
   // @param axis Number of the axis.
   // @param distance Number of steps to pass it on; negative the other way.
   Shift shift(int axis, int distance = 1) const;
@@ -69,7 +69,7 @@ class Grid {
                           const MessageOptions& options = {});
 
  private:
-  int beside(int axis, int distance) const;
+  int beside(int axis, std::int64_t distance) const;
 
   Communicator comm_;
   std::vector<int> shape_;

@@ -18,8 +18,8 @@ namespace world {
 class WorldImpl;
 }
 
-// A resource: this process's part in a job, from `init` to its end. `close` ends it, or else the
-// end of the process does. Neither waits for other ranks, but both wait for calls on GPUs: see
+// A resource: this process's part in a job, from `init` until `close`, or else until the process
+// ends. Neither end waits for other ranks, but both wait for calls on GPUs: see
 // Communicator::close. Threads may use it as they may use its communicator.
 class [[nodiscard("dropped, it leaves the job at once: keep it to the end")]] World {
  public:
@@ -38,9 +38,9 @@ class [[nodiscard("dropped, it leaves the job at once: keep it to the end")]] Wo
   Communicator new_group(std::initializer_list<int> ranks) {
     return communicator().new_group(ranks);
   }
-  // Continues with the ranks that are left. `communicator` is then the result of
-  // Communicator::rebuild, also for existing references to it. Parameters and errors are those of
-  // that call.
+  // Continues with the ranks that are left. Afterwards `communicator` returns the result of
+  // Communicator::rebuild. References to the old communicator stay valid and refer to the new one.
+  // Parameters and errors are those of Communicator::rebuild.
   Communicator& rebuild(const RebuildOptions& options = {});
   // Returns how this process was started, and where it meets the other ranks.
   const LaunchInfo& launch() const;

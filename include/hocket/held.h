@@ -23,12 +23,12 @@ template <ClassName kName, typename Pointer>
 class Held {
  public:
   Held() noexcept = default;
-  Held(Pointer pointer) noexcept : pointer_(std::move(pointer)) {}  // NOLINT: as what it holds
+  Held(Pointer pointer) noexcept : pointer_(std::move(pointer)) {}  // NOLINT: implicit
 
   decltype(auto) operator*() const { return *checked(); }
   auto* operator->() const { return checked().get(); }
   explicit operator bool() const noexcept { return pointer_ != nullptr; }
-  operator const Pointer&() const { return checked(); }  // NOLINT: as what it holds
+  operator const Pointer&() const { return checked(); }  // NOLINT: implicit
   friend bool operator==(const Held& a, const Held& b) noexcept { return a.pointer_ == b.pointer_; }
 
  private:

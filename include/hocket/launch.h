@@ -14,7 +14,7 @@ namespace hocket {
 struct InitOptions {
   std::optional<int> rank = {};
   std::optional<int> size = {};
-  // The meeting point: "host:port" of rank 0, which then serves there, or "unix:NAME".
+  // The meeting point, which rank 0 serves: "host:port" at rank 0, or "unix:NAME".
   std::string address = {};
   // The job's secret. Without a key, ranks of one host and user meet through AF_UNIX.
   std::optional<Key> key = {};
@@ -26,9 +26,9 @@ struct InitOptions {
   std::optional<std::size_t> segment_bytes = {};
   // Folders that are searched for NCCL and NVSHMEM, besides the system's.
   std::vector<std::string> library_folders = {};
-  // The door of a running job, which this process waits at to be taken in: see admission.h. An
-  // address, or the name of a job of this host and user. Rank, size and address are then the job's.
-  // Absent: HOCKET_JOIN.
+  // The door of a running job: the address at which this process waits to be taken in; see
+  // admission.h. It is an address, or the name of a job of this host and user. Rank, size and
+  // address then come from that job. Empty: HOCKET_JOIN.
   std::string join = {};
 };
 
@@ -52,7 +52,7 @@ struct LaunchInfo {
 };
 
 // Reads the options and the environment. It does not use the network. Any thread may call it. The
-// first of these sources that applies wins:
+// first of these sources that is present decides:
 //
 //   options
 //   HOCKET_RANK, HOCKET_SIZE, HOCKET_LOCAL_RANK, HOCKET_LOCAL_SIZE, HOCKET_STORE, HOCKET_JOB,

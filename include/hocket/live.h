@@ -65,16 +65,17 @@ struct LiveRank {
   // State of the process: "running", "sleeping in futex", "stopped by a signal ...". State of the
   // thread, if ranks are threads.
   std::string process = {};
-  // The position of its program: "train.py:42 in load". Programs tell this when another rank has
-  // waited for them. Empty if no rank has asked since the last call, or the program cannot tell.
+  // The position of its program: "train.py:42 in load". A program reports its position only when
+  // another rank has waited for it. Empty if no rank has waited since the last call, or if the
+  // program cannot tell.
   std::string place = {};
   bool stands_still = false;  // stopped, held by a debugger, or writing a core dump
   int processor = -1;
   std::vector<LiveGroup> groups = {};
   // index in groups: where it is in a call, waits for a message, or made its last call
   int doing = -1;
-  double since_s = 0;  // seconds since it was first seen so; the true time may be longer
-  double waiting = 0;  // share of the observed time in calls at which others had not arrived
+  double since_s = 0;  // seconds since this state was first seen; the true time may be longer
+  double waiting = 0;  // share of the observed time in calls that other ranks had not reached
   double inside = 0;   // share of the observed time in calls
   double calls_per_s = 0;
   double bytes_per_s = 0;  // by the larger array of each call
@@ -114,7 +115,7 @@ struct LiveJob {
   std::size_t memory_bytes = 0;  // touched bytes of the shared memory
   std::size_t reserved_bytes = 0;
   std::vector<LiveMeter> meters = {};
-  // Number of clients of the job's store, if the process that serves it tells it.
+  // Number of clients of the job's store, if the process that serves the store reports it.
   std::optional<std::size_t> store_clients = {};
 };
 
@@ -126,8 +127,8 @@ struct LiveOptions {
 // A resource: the memory of a job, mapped read-only. One thread at a time.
 class JobView {
  public:
-  // Opens the job that `pid` belongs to. It may belong to several jobs. The first choice is the job
-  // in which the whole process is a rank. The second is the oldest job of its threads.
+  // Opens the job that `pid` belongs to. If it belongs to several jobs, the job in which the whole
+  // process is a rank comes first. Next comes the oldest job in which its threads are ranks.
   // @throws InvalidArgument if `pid` is no rank of a job of this user. Also throws it if the job
   //   refuses to be viewed or has another version of hocket.
   static JobView open(int pid);

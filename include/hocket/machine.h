@@ -69,14 +69,14 @@ struct Software {
   std::string name;
   std::string version;  // empty: not found
   std::string where;
-  std::string note;  // what hocket uses it for, or why it does not; may be empty
+  std::string note;  // hocket's use of it, or why hocket does not use it; may be empty
   bool found() const noexcept { return !version.empty(); }
 };
 
 struct Engine {
   std::string name;
   bool available = false;
-  std::string note;  // what it carries, or why it is not available
+  std::string note;  // the calls that it carries, or why it is not available
 };
 
 struct Problem {

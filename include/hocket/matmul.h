@@ -73,7 +73,7 @@ struct MatmulOptions {
   std::vector<std::string> library_folders = {};
   std::optional<Duration> deadline = {};
 };
-// A real or complex factor. A value, made of a number of C++.
+// A real or complex factor. A value; C++ numbers convert to it.
 struct MatmulFactor {
   constexpr MatmulFactor(double real_part, double imag_part = 0) noexcept  // NOLINT: as the number
       : real(real_part), imag(imag_part) {}

@@ -79,7 +79,7 @@ class Object {
   Object() noexcept;  // none
   ~Object();
   Object(const Object&);
-  Object(Object&& other) noexcept;  // leaves none behind
+  Object(Object&& other) noexcept;  // `other` becomes the object none
   // `other` may be a part of this object, which the assignment destroys.
   Object& operator=(Object other) noexcept;
   Object(bool value) noexcept;
@@ -241,19 +241,18 @@ struct [[nodiscard("the message has been taken, and is in it alone")]] ReceivedO
 // Receives an object.
 // @param comm The communicator.
 // @param source A rank, kAnySource, or kNullRank, which sends none.
-// @param options See MessageOptions.
-// @throws Mismatch if an array arrives. An array of 256 bytes has the size of an object's first
-//   message: it is InvalidArgument.
+// @throws Mismatch if the message is an array. If the array has exactly 256 bytes, the size of an
+//   object's first message, it throws InvalidArgument instead.
 ReceivedObject recv_object(Communicator& comm, int source, const MessageOptions& options = {});
 
 // --- Without waiting ----------------------------------------------------------------------------
 
-// A call of objects that has been started, and its result.
+// A started call of objects, and its result.
 template <typename Result>
 struct [[nodiscard("dropping it gives the call up")]] ObjectWork {
   Work work;
-  // Returns the call's result. May be called once `work` has ended well.
-  // @throws InvalidArgument if what came is no object.
+  // Returns the call's result. Call it after `work` has succeeded.
+  // @throws InvalidArgument if the received bytes are no object.
   std::function<Result()> result;
 
   Result wait() {
@@ -262,8 +261,8 @@ struct [[nodiscard("dropping it gives the call up")]] ObjectWork {
   }
 };
 
-// Start the calls above. They read `object` before they return. Collectives keep their place in the
-// order of calls, and take two numbers in it, as those above do.
+// Start the calls above. They read `object` before they return. A collective keeps its place in the
+// order of calls. It takes two sequence numbers, like its blocking form.
 ObjectWork<Object> broadcast_object_async(Communicator& comm,
                                           const Object& object = {},
                                           const RootOptions& options = {});

@@ -8,10 +8,10 @@
 
 namespace hocket {
 
-// A clock as in std::chrono. The process may be stopped, or its machine suspended. While a
-// RunClock::Watch lives, the clock leaves out such a gap. A gap is a pause between two beats of the
-// watch's thread that is far longer than its sleep. Each gap still counts as a fifth of a second.
-// Without a watch this is the steady clock. Any thread may use it.
+// A clock as in std::chrono, for one process. While a RunClock::Watch lives, the clock leaves out
+// time in which the process was stopped or its machine suspended. Such a gap is a pause between two
+// beats of the watch's thread that is far longer than the thread's sleep. Each gap still counts as
+// a fifth of a second. Without a watch this is the steady clock. Any thread may use it.
 class RunClock {
  public:
   using duration = std::chrono::nanoseconds;

@@ -31,7 +31,8 @@ struct SmallFormat {
   static constexpr std::uint32_t kSign = 1u << (ExponentBits + MantissaBits);
   static constexpr std::uint32_t kTopExponent = ((1u << ExponentBits) - 1) << MantissaBits;
   static constexpr bool kHasInfinity = Top == TopExponent::kInfinityAndNan;
-  // Codes of magnitudes above this one are NaN. In a format with infinities, it is infinity.
+  // Codes of magnitudes above this code are NaN. In a format with infinities, this code is
+  // infinity.
   static constexpr std::uint32_t kLastNumber = kHasInfinity ? kTopExponent : kSign - 2;
   // A float whose unit in the last place is this format's smallest subnormal. Adding it to a
   // magnitude below the smallest normal rounds that magnitude to the right place.

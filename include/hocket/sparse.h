@@ -8,9 +8,9 @@
 // of each as one message. Results have the format, element type and index width of the matrix that
 // was sent.
 //
-// Each function is one collective of the communicator, in its order, and consists of a few calls.
-// Arguments that one rank refuses are refused on all ranks. Threads, deadlines and errors are those
-// of the communicator's calls.
+// Each function is one collective: it has its place in the order of the communicator's calls. It is
+// made of a few smaller calls. Arguments that one rank refuses are refused on all ranks. Threads,
+// deadlines and errors are those of the communicator's calls.
 #pragma once
 
 #include <array>
@@ -37,8 +37,8 @@ struct SparseView {
   std::size_t rows = 0;
   std::size_t columns = 0;
   ConstArrayView values = {};  // one for each entry
-  // CSR: the begin of each row's entries, then the end of the last row's, rows + 1 numbers. CSC:
-  // the same for columns. COO: the row of each entry.
+  // CSR: for each row the position of its first entry, then the number of all entries: rows + 1
+  // numbers. CSC: the same for columns. COO: the row of each entry.
   ConstArrayView offsets = {};
   // CSR: the column of each entry. CSC: its row. COO: its column.
   ConstArrayView indices = {};

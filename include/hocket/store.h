@@ -90,9 +90,9 @@ class Store {
   // Adds to a counter and returns the new value. A missing counter counts as 0. A counter's bytes
   // are its decimal digits.
   virtual std::int64_t add(std::string_view key, std::int64_t amount) = 0;
-  // Sets `desired` if the key holds `expected`, or if `expected` is absent and the key does not
-  // exist. Returns the value that the key held before. It equals `expected` exactly if the key was
-  // set.
+  // Sets the key to `desired` if it holds `expected`. Without `expected`, sets the key if it does
+  // not exist. Returns the value that the key held before. The call has set the key if and only if
+  // this value equals `expected`.
   virtual std::optional<Bytes> compare_and_set(
       std::string_view key,
       const std::optional<std::span<const std::byte>>& expected,
@@ -101,8 +101,8 @@ class Store {
   virtual bool erase(std::string_view key) = 0;
 
   // Gives every rank the bytes of all ranks, in rank order, in one round trip. A name can be
-  // reused: the n-th call of a rank meets the n-th calls of the others. A call that timed out
-  // counts as not made.
+  // reused: the n-th call of a rank under a name meets the n-th calls of the others. A call that
+  // timed out is not counted.
   // @param name Name of the exchange.
   // @param rank,size Number of this rank, and number of ranks.
   // @param mine This rank's bytes.
@@ -158,8 +158,8 @@ struct StoreClientOptions {
 // A resource: the server and its thread. Clients prove that they know the key. On loopback and
 // AF_UNIX they use a mutual HMAC-SHA256 challenge; AF_UNIX without a key checks the user. On other
 // addresses they use TLS 1.3 with the key. Frames, keys, values and clients are limited. A client
-// without proof gets few bytes and little time, and takes no client's place. One thread makes and
-// closes it.
+// that has not proved the key may send few bytes and gets little time. It does not count against
+// `max_clients`. One thread makes and closes the server.
 class [[nodiscard("dropped, it serves no longer: keep it")]] StoreServer {
  public:
   struct Options {
@@ -199,9 +199,9 @@ class [[nodiscard("dropped, it serves no longer: keep it")]] StoreServer {
   // @param rank,size The rank, and the number of ranks.
   // @param how The reason, for the message: "exited with code 0".
   void rank_ended(int rank, int size, std::string how);
-  // Reports that the launcher of a host, a client, starts `count` ranks of `size`, from `first` on.
-  // If that launcher ends, its ranks that have not come by then count as ended. Any thread may call
-  // it.
+  // Reports that the launcher of a host, a client, starts the `count` ranks of `size` that begin at
+  // rank `first`. If the launcher's connection ends, those of its ranks that have not connected by
+  // then count as ended. Any thread may call it.
   void launcher_starts(int host, int first, int count, int size);
   // Returns the hosts whose launchers have lost their connection, in that order. Any thread may
   // call it.

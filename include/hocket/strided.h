@@ -6,9 +6,9 @@
 //     hocket::send_recv_strided(
 //         comm, whole.part(1, 48, 49), following, whole.part(1, 0, 1), preceding);
 //
-// Views are values: they own nothing, and the array must outlive them. Elements travel in C order,
-// the last axis first, whatever either side has cut out. So both ends need as many elements, but
-// not the same shape; one end may also be an ordinary array.
+// Views are values: they own nothing, and the array must outlive them. Elements travel in C order:
+// the last index changes fastest. Both ends need the same number of elements, but not the same
+// shape or strides. One end may also be an ordinary array.
 #pragma once
 
 #include <cstddef>
@@ -64,8 +64,8 @@ ConstStridedView strided(const T* data,
   return {data, dtype_of<T>, std::move(shape), std::move(strides)};
 }
 
-// The messages of Communicator, for strided arrays in the host's memory. They are packed into
-// contiguous memory and out of it. A view that is already contiguous is sent as it is.
+// The messages of Communicator, for strided arrays in the host's memory. Elements are packed into
+// contiguous memory, or unpacked from it. A view that is already contiguous is sent without a copy.
 // @throws InvalidArgument if `shape` and `strides` differ in length, if elements of `out` share
 //   memory, or if there is no memory for the copy. Throws as Communicator::send.
 void send_strided(Communicator& comm,

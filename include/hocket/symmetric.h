@@ -1,8 +1,9 @@
-// Symmetric memory: arrays of one size on every rank, in host memory or in the GPUs'. Every rank
-// can reach all of them.
+// Symmetric memory: arrays of one size on every rank, in the memory of one host or of its GPUs.
+// Every rank can reach all of them.
 //
-// Collectives on symmetric arrays copy nothing: ranks read and write each other's memory. After an
-// error the contents are undefined.
+// Collectives on symmetric arrays need no staging: ranks read and write each other's memory
+// directly. Only all_to_all and reduce_scatter in place use temporary memory. After an error the
+// contents are undefined.
 #pragma once
 
 #include <cstddef>
@@ -97,8 +98,9 @@ class SymmetricMemory {
     return empty(count, dtype_of<T>, options);
   }
 
-  // For arrays in GPUs' memory that are known by their address. `peer` returns the same part of
-  // another rank's array. `owner` keeps both alive.
+  // The next two functions take an array in a GPU's memory that is known only by its address.
+  // `peer` returns the same part of another rank's array. `owner` returns an owner that keeps both
+  // arrays alive.
   // @throws InvalidArgument if the array is not symmetric, or that rank of this communicator has no
   //   part.
   ArrayView peer(ConstArrayView array, int rank) const;

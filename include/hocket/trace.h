@@ -33,7 +33,7 @@ struct TracedCall {
   std::string engine;          // "shm"; empty for messages
   std::uint64_t sequence = 0;  // number of the call in the group, from 1; 0: a message
   DType dtype = DType::kUInt8;
-  // of one rank's larger array, if all ranks have as much; else of all ranks
+  // size of one rank's larger array if it is equal on all ranks; else the total of all ranks
   std::size_t bytes = 0;
   int peer = -1;        // the root, or the peer of a message; -1: none
   bool on_gpu = false;  // true: begin and end are those of enqueueing the call on the stream
@@ -79,8 +79,8 @@ struct TraceLine {
   double total_s = 0;     // sum of the times from the first rank's begin to the last rank's end
   double median_us = 0;   // of these times
   double max_us = 0;
-  // The part of these times from the first rank's begin to the last rank's begin. In it the others
-  // waited for the last rank.
+  // The sum of the times from the first rank's begin to the last rank's begin. During it the other
+  // ranks waited for the last one.
   double waited_s = 0;
   int latest = -1;          // the world rank that most often began last; -1 with one rank
   double latest_share = 0;  // share of the calls in which it began last

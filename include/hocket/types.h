@@ -10,8 +10,8 @@
 
 #include "hocket/small_floats.h"
 
-// The standard library's complex numbers, declared and not defined: <complex> compiles slowly, as
-// it brings streams with it. Programs that use complex numbers include it.
+// Declares the standard library's complex numbers without defining them: <complex> compiles slowly,
+// because it includes streams. Programs that use complex numbers include it.
 // clang-format off
 namespace std _GLIBCXX_VISIBILITY(default) {
 _GLIBCXX_BEGIN_NAMESPACE_VERSION

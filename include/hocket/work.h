@@ -36,15 +36,18 @@ class [[nodiscard("dropped while pending, it ends the communicator: keep it and 
  public:
   Work() noexcept;  // no call: it has ended without error
   explicit Work(std::shared_ptr<call::Operation> operation) noexcept;
+  // A receive that has ended.
+  Work(std::shared_ptr<call::Operation> ended, const Received& received) noexcept;
   Work(Work&&) noexcept;
   Work& operator=(Work&&) noexcept;
   ~Work();
 
   // Waits until the call has ended. Throws its error. While it waits, this thread moves the
-  // communicator's calls forward. The call's own deadline applies.
+  // communicator's calls forward. The deadline of the call applies.
   //
-  // A call on arrays in a GPU's memory is waited for by streams, not by threads. Later work of its
-  // own stream comes after it in any case. So for such a call `wait` only throws the errors so far.
+  // For a call on arrays in a GPU's memory, `wait` does not block: it only throws the errors so
+  // far. Later work of the call's stream runs after the call in any case. To make another stream
+  // wait, use wait(stream).
   void wait();
   // Makes later work of `stream` wait for the call. For arrays in host memory it is wait().
   void wait(StreamRef stream);
@@ -54,33 +57,43 @@ class [[nodiscard("dropped while pending, it ends the communicator: keep it and 
   // @param timeout The limit of this wait.
   // @return False if the time ran out. The call continues.
   [[nodiscard("false: time ran out, and the call goes on")]] bool wait_for(Duration timeout);
-  // Waits without a limit of its own.
+  // Waits until the call has ended, also on a GPU, without a time limit for the wait.
   void synchronize() { static_cast<void>(wait_for(kForever)); }
 
   // Returns true if the call has ended, with or without error. Never blocks. It moves the call
   // forward if it can.
   bool test();
 
+  // Ends a recv_async of an array in host memory if no message has come for it. If the message
+  // comes later, the next matching receive gets it, and the communicator stays usable. It counts as
+  // a call of the communicator, and never blocks.
+  // @return True if the receive has ended now: `wait` throws nothing, and `received` has nothing.
+  //   False if the receive has ended before, or if its message is under way: then it goes on. Calls
+  //   other than receives always go on and return false.
+  bool withdraw();
+
   // Returns the error of a call that has ended. Absent while it is pending, or if it succeeded.
   [[nodiscard("it throws nothing")]] std::optional<Status> error() const;
 
-  // Describes the message of a recv_async that has ended, such as the source for kAnySource. Absent
-  // while the call is pending, if it failed, and for all other calls.
+  // Describes the message of a recv_async that has ended, such as its source after kAnySource.
+  // Absent while the call is pending, if it failed or was withdrawn, and for all other calls.
   [[nodiscard("it does not wait")]] std::optional<Received> received() const;
 
-  // Calls `f` once when the call ends, or now if it has ended. It runs in the thread that ended the
-  // call, so it must not block or throw: an exception that leaves it ends the process. Several
-  // functions run in the order of their registration.
+  // Calls `f` once when the call ends, or at once if it has ended already. `f` runs in the thread
+  // that ended the call, so it must not block or throw: an exception that leaves it ends the
+  // process. Several functions run in the order of their registration.
   //
-  // `f` must not make calls of that communicator or wait for them. They are refused, whether the
-  // call has just ended or long before. A collective that `f` makes is refused for all ranks, as
-  // with any other refused argument. So `f` tells another thread, or a queue that the program
-  // empties: see examples/coroutines.cc.
+  // `f` must not make calls of the same communicator or wait for them. They are refused, even if
+  // the call ended long before. If `f` makes a collective, all ranks see it refused, like any other
+  // refused argument. So let `f` notify another thread, or fill a queue that the program empties:
+  // see examples/coroutines.cc.
+  // @throws InvalidArgument if `f` is empty. The call goes on as if on_done had not been called.
   void on_done(std::function<void()> f);
 
  private:
   friend std::vector<std::size_t> wait_some_of(std::span<Work* const> works, Duration timeout);
   std::shared_ptr<call::Operation> operation_;
+  std::optional<Received> received_;  // of a receive that had already ended when it was started
 };
 
 // Waits until at least one of the calls, of any communicators, has ended, with or without error.

@@ -11,11 +11,12 @@ from ._jobs.interpreter import require_main as _require_main
 _require_main()
 try:
     from . import _hocket as _hocket
-except ImportError as error:
-    # Reports any exception that ends the import of this package, including Ctrl-C.
-    if error.__cause__ is None or isinstance(error.__cause__, Exception):
+except ImportError as _error:
+    # If Ctrl-C or another exception has ended the module's import, raises it instead of
+    # ImportError.
+    if _error.__cause__ is None or isinstance(_error.__cause__, Exception):
         raise
-    raise error.__cause__ from None
+    raise _error.__cause__ from None
 
 from ._calls.copies import prepare as _prepare_copies
 from ._calls.types import Envelope, Received

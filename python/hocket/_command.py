@@ -1,4 +1,4 @@
-"""The command `hocket`, which the package carries."""
+"""The command `hocket`, which is part of this package."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-# Folders of an installed package, by the option that asks for them.
+# Maps an option to the folder of the installed package that it prints.
 FOLDERS = {
     "--cmake-dir": "lib/cmake/hocket",
     "--include-dir": "include",
@@ -17,7 +17,7 @@ FOLDERS = {
 
 
 def find_folder(option: str) -> str:
-    """The folder of the package that an option of ``python -m hocket`` asks for."""
+    """Return the folder of the package that an option of ``python -m hocket`` asks for."""
     folder = Path(__file__).resolve().parent / FOLDERS[option]
     if not folder.is_dir():
         raise SystemExit(
@@ -28,7 +28,7 @@ def find_folder(option: str) -> str:
 
 
 def find_command() -> str:
-    """The path of the command: the package's own, else the first in PATH."""
+    """Return the path of the command: the one in this package, or else the first in PATH."""
     bundled = Path(__file__).parent / "bin" / "hocket"
     if os.access(bundled, os.X_OK):
         return str(bundled)
@@ -39,15 +39,15 @@ def find_command() -> str:
 
 
 def main() -> NoReturn:
-    """Replace this process by the command; ``hocket demo`` is run by the package itself."""
+    """Replace this process by the command. Only ``hocket demo`` runs in this process."""
     if sys.argv[1:2] == ["demo"]:
         from ._jobs.demo import main as demo
 
         raise SystemExit(demo(sys.argv[2:]))
     command = find_command()
     if sys.argv[1:2] == ["doctor"]:
-        # The command describes the python3 in PATH. This makes it describe the running Python,
-        # whose environment may not be activated.
+        # The command describes the first python3 in PATH. The running Python may lie in an
+        # environment that is not activated, so its folder is put first.
         folders = [os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)]
         os.environ["PATH"] = os.pathsep.join(folders)
     os.execv(command, ["hocket", *sys.argv[1:]])

@@ -18,55 +18,56 @@ class Work:
     """
     A call that has been started and may not have finished.
 
-    Keeps its arrays alive; leave them alone until it is done. Dropping a pending Work cancels the call,
-    which fails the communicator on all ranks.
+    Keeps its arrays alive. Do not access them until the call is done. Dropping a pending Work
+    cancels the call, which fails the communicator on all ranks.
     """
 
     def wait(self, timeout: Timeout = None, stream: Stream = None) -> Any:
         """
         Wait for the call to finish.
 
-        A call on arrays in a GPU's memory is waited for by a stream: this returns at once, and what is put
-        on the stream from now on comes after the call. Use `synchronize` to wait here.
+        For arrays in a GPU's memory, a stream waits instead of the caller: this returns at once,
+        and later work on the stream runs after the call. To make the caller wait, use
+        `synchronize`.
 
         Parameters
         ----------
         timeout : float or datetime.timedelta, optional
-            Seconds to wait here; the call's own deadline holds besides.
+            Seconds that the caller waits; the call's own deadline also applies.
         stream : stream or int, optional
-            The stream that waits; by default the current one of the arrays' framework.
+            The stream that waits; by default the current stream of the arrays' framework.
 
         Returns
         -------
         array or None
-            What the blocking call would have returned.
+            The result of the blocking call.
 
         Raises
         ------
         TimeoutError
-            Time ran out here; the call goes on.
+            The timeout passed; the call goes on.
         Error
             The call's error.
         """
 
     def synchronize(self, timeout: Timeout = None) -> Any:
         """
-        Wait here for the call to finish, on the GPU too.
+        Wait in this thread for the call to finish, on the GPU too.
 
         Parameters
         ----------
         timeout : float or datetime.timedelta, optional
-            Seconds to wait; the call's own deadline holds besides.
+            Seconds to wait; the call's own deadline also applies.
 
         Returns
         -------
         array or None
-            What the blocking call would have returned.
+            The result of the blocking call.
 
         Raises
         ------
         TimeoutError
-            Time ran out here; the call goes on.
+            The timeout passed; the call goes on.
         Error
             The call's error.
         """
@@ -75,7 +76,7 @@ class Work:
 
     def test(self) -> bool:
         """
-        True when finished, with or without error. Gives the call a chance to move.
+        True if the call has finished, with or without error. Moves the call forward if it can.
         """
 
     @property
@@ -85,22 +86,23 @@ class Work:
     @property
     def exception(self) -> Optional[Error]:
         """
-        The error of a finished call; None while it is pending or when it succeeded.
+        The error of a finished call; None while it is pending, and if it succeeded.
         """
 
     def add_done_callback(self, fn: Callable[[Work], object]) -> None:
         """
-        Have ``fn(work)`` called once the call has ended, well or not.
+        Call ``fn(work)`` once the call has ended, with or without error.
 
-        In a thread of hocket's, or here and now where it has ended. Until then the Work is kept. What `fn`
-        raises is printed. Where the program ends first, the call has two seconds more, and is then given up.
+        `fn` runs in a thread of hocket, or at once in this thread if the call has ended already.
+        The Work is kept alive until `fn` runs. If `fn` raises, the exception is printed. If the
+        program ends before the call, the call gets two more seconds, and is then cancelled.
         """
 
     def __await__(self) -> Generator[Any, None, Any]:
         """
-        ``await work``, under asyncio or trio: what `synchronize` returns, or raises.
+        ``await work``, under asyncio or trio, returns or raises what `synchronize` does.
 
-        Where the task that awaits it is cancelled, the call is given up, as by dropping the Work.
+        If the awaiting task is cancelled, the call is cancelled, too, as if the Work were dropped.
         """
 
     def _give_up(self) -> None: ...
@@ -113,18 +115,19 @@ class Work:
     @property
     def received(self) -> Optional[Received]:
         """
-        Who sent and how much, (source, tag, count), once a `recv_async` has finished; None before, when it failed, and of every other call.
+        The sender, the tag and the number of elements, (source, tag, count), of a `recv_async` that
+        has succeeded. None while it is pending, if it failed, and for all other calls.
         """
 
 class Prepared:
     """
-    A checked call, to be made again and again on the same arrays.
+    A checked call that can be repeated on the same arrays.
 
-    Keeps its arrays alive. Every rank prepares and makes the same calls.
+    Keeps its arrays alive. Every rank prepares the same calls, and makes them in the same order.
     """
 
     def __call__(self) -> Any:
-        """Make the call; returns what the blocking one returns."""
+        """Make the call; returns the result of the blocking call."""
 
     def start(self) -> Work:
         """Start the call."""
@@ -132,7 +135,7 @@ class Prepared:
     def __repr__(self) -> str: ...
 
 def _write_unraisable(error: BaseException, where: Any) -> None:
-    """Tells `sys.unraisablehook` of an exception that nobody can be given."""
+    """Gives an exception that no caller can get to `sys.unraisablehook`."""
 
 class _Endings:
     """Calls in host memory that are waited for together."""
@@ -143,21 +146,21 @@ class _Endings:
         """Have `next` return `key` once the call has ended, or `take`."""
 
     def forget(self, work: Work) -> None:
-        """
-        Watch a call no longer. If it has ended, its key may be returned all the same.
-        """
+        """Stop watching a call. If it has ended, its key may still be returned."""
 
     def next(self, timeout: Timeout = None) -> Optional[int]:
         """
-        Waits for the next call to end; None when all that has ended has been returned and this is closed, or when time ran out. Several threads may wait.
+        Wait for the next watched call to end, and return its key. Returns None if the timeout
+        passes, or after `close` once all keys have been returned. Several threads may wait at the
+        same time.
         """
 
     def take(self) -> list[int]:
-        """The keys of all that have ended since; never waits."""
+        """The keys of all calls that have ended since; never waits."""
 
     def fileno(self) -> int:
         """
-        A descriptor that can be read from while `take` has something to give. For polling.
+        A descriptor that is readable while `take` would return a key. For polling.
         """
 
     def close(self) -> None: ...
@@ -167,26 +170,28 @@ class _Unfinished:
 
 class Communicator:
     """
-    A set of ranks, numbered from 0, and everything they can do together.
+    A group of ranks, numbered from 0, and the calls that they make with each other.
 
-    Comes from :func:`hocket.init`, or is made of another. All ranks make the same calls in the same
-    order; what they disagree in is raised as `Mismatch` on all of them. Every call has a deadline.
+    `hocket.init` returns the first communicator, and others are made from it. All ranks make the
+    same calls in the same order. If their calls differ, all of them raise `Mismatch`. Every call
+    has a deadline.
 
-    Arrays are contiguous ones of NumPy, CuPy, PyTorch or JAX, or anything with DLPack or the buffer
-    protocol, in the host's memory or a GPU's. What `out` is left away for is said at each call. Threads
-    may use different communicators at once, one communicator only in turns.
+    Arrays are contiguous arrays of NumPy, CuPy, PyTorch or JAX, or any object with DLPack or the
+    buffer protocol. They lie in the host's memory or in a GPU's. The description of each call says
+    where the result goes if `out` is not given. Threads may use different communicators at the same
+    time. One communicator may be used by one thread at a time.
 
     After `PeerDied`, `DeadlineExceeded`, `Mismatch`, `Aborted` or `DeviceError` every later call raises
-    the same; after `InvalidArgument` the communicator can be used further.
+    the same error. After `InvalidArgument` the communicator stays usable.
     """
 
     @property
     def rank(self) -> int:
-        """This process's number, from 0; -1 where it is not a member."""
+        """This process's number, from 0; -1 if it is not a member."""
 
     @property
     def size(self) -> int:
-        """How many ranks there are."""
+        """Number of ranks."""
 
     @property
     def is_member(self) -> bool:
@@ -194,7 +199,7 @@ class Communicator:
 
     @property
     def name(self) -> str:
-        """"world" for the first; what messages call it."""
+        """The name in error messages; "world" for the first."""
 
     @property
     def world_ranks(self) -> tuple[int, ...]:
@@ -208,27 +213,27 @@ class Communicator:
 
     def new_group(self, ranks: Iterable[int], deadline: Timeout = None) -> Communicator:
         """
-        Make a communicator of some ranks, numbered in the order given.
+        Make a communicator of some ranks, numbered in the order of the list.
 
-        Every rank of this communicator makes the call, with the same list; those that are not in it get a
-        communicator of which they are no member.
+        Every rank of this communicator makes the call, with the same list. A rank that is not in the list
+        gets a communicator of which it is not a member.
         """
 
     def grid(self, shape: Sequence[int], periodic: Union[bool, Sequence[bool]] = False) -> Grid:
         """
-        The ranks as a grid; see `hocket.Grid`. Of this rank alone: nobody is asked.
+        The ranks as a grid; see `hocket.Grid`. Local: it communicates with no other rank.
         """
 
     def split(self, color: int, key: int = 0, deadline: Timeout = None) -> Communicator:
         """
-        Part the ranks into communicators, one for each color.
+        Divide the ranks into communicators, one for each color.
 
         Parameters
         ----------
         color : int
-            Ranks of equal color come together; negative for none.
+            Ranks of equal color get one communicator; a negative color gets none.
         key : int
-            The order within; ties by the old rank.
+            Ranks are ordered by key, and ranks with equal keys by their old rank.
         """
 
     def duplicate(self, deadline: Timeout = None) -> Communicator:
@@ -239,85 +244,94 @@ class Communicator:
     @property
     def intra_node(self) -> Communicator:
         """
-        The members on this rank's host. Made at the first use, which is a collective call.
+        The members on this rank's host. The first use makes it, which is a collective call.
         """
 
     @property
     def inter_node(self) -> Communicator:
         """
-        The members with this one's rank on their hosts, one a host. Made at the first use, which is a collective call.
+        One member of each host: the members that have this rank's number within their hosts. The
+        first use creates this communicator by a collective call.
         """
 
     def admit(self, newcomers: int = 1, patience: Timeout = None, *, keep_ranks: bool = True, deadline: Timeout = None, exclude_missing: bool = False, allow_minority: bool = False) -> Communicator:
         """
-        Take newcomers into the job: processes that wait at its door, started with ``hocket run
-        --join`` or ``hocket.init(join=...)``.
+        Take newcomers into the job. A newcomer is a process that waits at the job's door; it was
+        started with ``hocket run --join`` or ``hocket.init(join=...)``.
 
-        To be called by all ranks that are left, as `rebuild`: after an error that ended this communicator,
-        or at any time. It returns the communicator of a new world of members and newcomers. Fewer newcomers
-        than asked for, and ranks that die meanwhile, are no error: see `size` and `newcomers`. This
-        communicator has ended with it. If the call fails, it is what `rebuild` returns instead.
+        All living ranks make this call, after an error that ended this communicator, or at any
+        time. It returns the communicator of a new world, which has the members and the newcomers.
+        It is no error if fewer newcomers come than asked for, or if ranks die during the call: see
+        `size` and `newcomers`. The call ends this communicator. If the call fails, this object
+        becomes the result of `rebuild` instead.
 
         Parameters
         ----------
         newcomers : int
-            The most that are taken in; 0 takes none.
+            The largest number of newcomers to take in; 0 takes none.
         patience : float, timedelta or None
-            How long to wait until so many have come; None for 10 s, 0 for those that wait already.
+            Seconds to wait for that many newcomers. None: 10 s. 0: takes only those that already
+            wait.
         keep_ranks : bool
-            Members keep their ranks in the world, and newcomers get the empty ones, then new ones. False:
-            members come first, in order.
+            True: members keep their ranks in the world, and newcomers get free ranks first, then
+            ranks behind the last. False: members come first, in their order.
         deadline, exclude_missing, allow_minority
-            For members that live but do not call it; see `rebuild`.
+            These concern members that live but do not make the call; see `rebuild`.
 
         Raises
         ------
         InvalidArgument
-            An argument is refused, here or on another rank, which is named; or the ranks are threads.
+            An argument is refused, here or on another rank, which the message names. Or ranks are
+            threads.
         RendezvousError
-            The door cannot be opened, or the members cannot meet in a new world; it says why.
+            The door cannot be opened, or the members cannot meet in a new world. The message says why.
         DeadlineExceeded
-            Members that live did not come; it names them.
+            Some living members did not make the call. The message names them.
         """
 
     @property
     def door(self) -> str:
         """
-        The address where newcomers wait for `admit`, for `hocket.init(join=...)`.
+        The address where newcomers wait for `admit`; they pass it to `hocket.init(join=...)`.
         """
 
     @property
     def newcomers(self) -> tuple[int, ...]:
         """
-        The ranks in the world that the `admit` which made it took in, in order.
+        The newcomers of the `admit` that made this world: their ranks in it, in order.
         """
 
     def rebuild(self, deadline: Timeout = None, *, exclude_missing: bool = False, allow_minority: bool = False) -> Communicator:
         """
-        Make the communicator of the next epoch: those ranks that are left, numbered anew.
+        Make the communicator of the next epoch: the living ranks, with new numbers.
 
-        To be called by all ranks that are left, after an error that ended this communicator
-        (`PeerDied`, `DeadlineExceeded`, `Mismatch`, `Aborted`) or at any time; calls of the others that
-        wait for this rank then end with `Aborted`. All that it returns on have the same members, in their
-        old order. This communicator has ended with it.
+        All living ranks make this call, after an error that ended this communicator (`PeerDied`,
+        `DeadlineExceeded`, `Mismatch`, `Aborted`) or at any time. Calls of other ranks that wait
+        for this rank then end with `Aborted`. All ranks get the same members, in their old order.
+        The call ends this communicator.
 
         Parameters
         ----------
         deadline : float, timedelta or None
-            How long to wait for ranks that live but do not call it; None for the default deadline.
+            Seconds to wait for ranks that live but do not make the call. None: the communicator's
+            deadline.
         exclude_missing : bool
-            Go on without those then, instead of raising `DeadlineExceeded`.
+            True: at the deadline, go on without those ranks instead of raising `DeadlineExceeded`.
         allow_minority : bool
-            Across hosts: go on though ranks that cannot be heard may be as many, and do the same.
+            True: go on even if unreachable hosts may have as many ranks as are left here, or more.
+            Those ranks may go on, too.
 
         Raises
         ------
         DeadlineExceeded
-            Ranks that live did not come; it names them. It can be called again.
+            Some living ranks did not make the call. The message names them. The call can be
+            repeated.
         RendezvousError
-            The others have gone on without this rank, or may have, as they cannot be heard.
+            The other ranks have gone on without this rank. Or they are unreachable, and may have
+            gone on.
         InvalidArgument
-            An argument is refused, here or on another rank, which is named; all may call it again.
+            An argument is refused, here or on another rank, which is named. All ranks may call it
+            again.
         """
 
     @property
@@ -326,12 +340,15 @@ class Communicator:
 
     def abort(self, reason: str = '') -> None:
         """
-        End the pending and later calls of all ranks with `Aborted`, now, without their doing. May be called while another thread waits in a call.
+        End the pending and later calls of all ranks with `Aborted`, at once. The other ranks need
+        not take part. A thread may call it while another thread waits in a call.
         """
 
     def refuse(self, reason: str) -> NoReturn:
         """
-        Take part in the next call by refusing it: raises `InvalidArgument` here and, at once, on the other ranks. For layers above that check arguments of their own.
+        Take part in the next call by refusing it. `refuse` raises `InvalidArgument` on this rank,
+        and the call raises it on the other ranks without delay. It is made for packages above
+        hocket that check arguments themselves.
         """
 
     @property
@@ -341,7 +358,8 @@ class Communicator:
     @property
     def deadline(self) -> float:
         """
-        Seconds that a call on this rank may take unless it says otherwise: infinity for ever, None for what the communicator was made with.
+        Seconds that a call on this rank may take if the call has no `deadline` argument. Setting
+        infinity means no limit. Setting None restores the value that the communicator had at first.
         """
 
     @deadline.setter
@@ -350,9 +368,9 @@ class Communicator:
     @property
     def allow_pickle(self) -> bool:
         """
-        Whether calls on this rank send and take what only pickle can carry, unless they say otherwise.
+        The default of `allow_pickle` for calls on this rank; see `broadcast_object`.
 
-        See `broadcast_object`. All ranks must say it. Communicators made of this one do as it does.
+        All ranks must set the same value. Communicators that are made from this one inherit it.
         """
 
     @allow_pickle.setter
@@ -363,56 +381,64 @@ class Communicator:
         """
         Whether this rank keeps an audit of the calls, for ``hocket trace --diff``.
 
-        Communicators made of this one do as it does. Without HOCKET_AUDIT the file lies beside the trace, or
-        in ``hocket-audit``.
+        Communicators that are made from this one inherit it. Without HOCKET_AUDIT the file lies beside the
+        trace, or in ``hocket-audit``.
         """
 
     @audit.setter
     def audit(self, audit: bool) -> None: ...
 
+    def _named(self, whole: str) -> _NamedCalls:
+        """
+        A context in which errors name this rank's calls as `whole`, which consists of them.
+        """
+
     def _begin_task(self, number: int) -> None:
-        """Say that this rank begins one of the tasks that all ranks are given."""
+        """Announce that this rank begins a task, which all ranks are given."""
 
     def _end_task(self) -> bool:
         """
-        Say that this rank has ended it; False, and nothing is said, while it has calls under way.
+        Tell the others that this rank has ended the task. While calls are under way, returns False and tells
+        nothing.
         """
 
     def last_calls(self) -> list[RankCall]:
-        """What each rank last called, as far as it can be seen from here."""
+        """The last call of each rank, as far as this rank can see."""
 
     def recent_calls(self) -> list[RankCall]:
         """This rank's last calls, oldest first."""
 
     def dump(self, directory: Optional[Union[str, PathLike[str]]] = None) -> str:
         """
-        Write the flight record to a file: what each rank was last seen in, this rank's last calls,
+        Write the flight record to a file: the last known call of each rank, this rank's last calls,
         and the error if there is one.
+
+        Any thread may call it, even while another thread waits in a call.
 
         Parameters
         ----------
         directory : path, optional
-            By default where HOCKET_DUMP_DIR says. Made where it does not exist.
+            The folder, which is created if it does not exist. By default HOCKET_DUMP_DIR names it.
 
         Returns
         -------
         str
-            The file's name. Any thread may ask, also while another one waits in a call.
+            The file's name.
         """
 
     def close(self) -> None:
         """
-        Give back what the communicator holds; later calls are refused.
+        Release the resources of the communicator; later calls are refused.
 
-        Local and cheap, but where calls on GPUs are under way: these end first, well or not, until their
-        deadlines.
+        Closing is local and cheap, unless calls on GPUs are pending. Then it waits until these
+        calls have ended, with or without error, at most until their deadlines.
 
         Raises
         ------
         Error
-            What ended a call on a GPU, where no call has raised it yet. The communicator is closed all the
-            same. At the interpreter's end, and in a child of multiprocessing, this is printed on standard
-            error instead, and the exit code is 1.
+            The error of a call on a GPU that was not raised before. The communicator is closed
+            nevertheless. At the interpreter's end, and in a child of multiprocessing, the error is
+            printed on standard error instead, and the exit code is 1.
         """
 
     def __enter__(self) -> Communicator: ...
@@ -426,26 +452,27 @@ class Communicator:
         Parameters
         ----------
         x : array
-            This rank's elements. All ranks bring as many, of one dtype.
+            This rank's elements. All ranks pass the same number, of one dtype.
         out : array, optional
-            Where the result goes: as many elements, of any shape, as elements correspond in the order in
-            which they lie. Without it, into `x`.
+            Receives the result. It has the same number of elements; its shape may differ, because
+            elements correspond in memory order. Without `out`, `x` receives the result.
         op : str or Operator
-            "sum", "product" (or "prod"), "min", "max", "avg", "band", "bor", "bxor". 16-bit and 8-bit
-            floats accumulate in float32; on one host ranks are taken in ascending order. Or a
-            `hocket.Operator`, made of a function of one's own, for arrays in the host's memory.
+            "sum", "product" (or "prod"), "min", "max", "avg", "band", "bor", "bxor". 16-bit and
+            8-bit floats accumulate in float32. On one host, ranks are combined in ascending order.
+            For arrays in the host's memory it may be a `hocket.Operator`, which the program makes
+            from a function.
         deadline : float or datetime.timedelta, optional
             Seconds this call may take; by default the communicator's `deadline`.
 
         Returns
         -------
         array
-            `out`, or `x` where there is none.
+            `out`, or `x` if `out` is not given.
 
         Raises
         ------
         InvalidArgument
-            The array is not contiguous, read-only, of a dtype without this op, ...
+            For example, the array is read-only or not contiguous, or its dtype does not have this op.
         Mismatch, PeerDied, DeadlineExceeded, Aborted
             See :mod:`hocket.errors`.
         """
@@ -462,15 +489,15 @@ class Communicator:
 
     def reduce(self, x: ArrayT, out: Optional[ArrayT] = None, root: int = 0, op: Union[Op, Operator] = 'sum', deadline: Timeout = None, stream: Stream = None) -> Optional[ArrayT]:
         """
-        Reduce arrays over all ranks; the root alone gets the result.
+        Reduce arrays over all ranks; only the root gets the result.
 
         Parameters
         ----------
         x : array
-            This rank's elements. All ranks bring as many, of one dtype.
+            This rank's elements. All ranks pass the same number, of one dtype.
         out : array, optional
-            At the root: where the result goes, as for `all_reduce`; without it, into `x`. Elsewhere
-            ignored.
+            At the root: receives the result, as for `all_reduce`; without `out`, `x` receives it.
+            Other ranks ignore it.
         root : int
             The rank that gets the result.
         op, deadline
@@ -490,26 +517,26 @@ class Communicator:
 
     def scan(self, x: ArrayT, out: Optional[ArrayT] = None, op: Union[Op, Operator] = 'sum', deadline: Timeout = None, stream: Stream = None) -> ArrayT:
         """
-        Reduce arrays over the ranks up to each one: a prefix reduction.
+        Reduce arrays over the ranks from 0 to this rank: a prefix reduction.
 
         Rank r gets ((x0 op x1) op x2) ... op xr.
 
         Parameters
         ----------
         x : array
-            This rank's elements. All ranks bring as many, of one dtype.
+            This rank's elements. All ranks pass the same number, of one dtype.
         out : array, optional
-            Where the result goes, as for `all_reduce`. Without it, into `x`.
+            Receives the result, as for `all_reduce`. Without `out`, `x` receives it.
         op : str or Operator
-            As for `all_reduce`; "avg" divides by how many ranks are combined, r + 1. NaN of one rank makes
-            NaN of it and all after it, also by "min" and "max".
+            As for `all_reduce`. "avg" divides by the number of combined ranks, r + 1. If a rank has NaN, its
+            result and those of all later ranks are NaN, also with "min" and "max".
         deadline
             As for `all_reduce`.
 
         Returns
         -------
         array
-            `out`, or `x` where there is none.
+            `out`, or `x` if `out` is not given.
         """
 
     def scan_async(self, x: Array, out: Optional[Array] = None, op: Union[Op, Operator] = 'sum', deadline: Timeout = None, stream: Stream = None) -> Work:
@@ -520,24 +547,25 @@ class Communicator:
 
     def exscan(self, x: ArrayT, out: Optional[ArrayT] = None, op: Union[Op, Operator] = 'sum', deadline: Timeout = None, stream: Stream = None) -> ArrayT:
         """
-        Reduce arrays over the ranks before each one: an exclusive prefix reduction.
+        Reduce arrays over the ranks from 0 to the one before this rank: an exclusive prefix
+        reduction.
 
-        Rank r gets ((x0 op x1) op x2) ... op x(r - 1). Nobody is before rank 0: there `out`, or `x` without
-        it, stays as it is.
+        Rank r gets ((x0 op x1) op x2) ... op x(r - 1). Rank 0 has no result: there `out`, or `x` without
+        `out`, stays unchanged.
 
         Parameters
         ----------
         x : array
-            This rank's elements. All ranks bring as many, of one dtype.
+            This rank's elements. All ranks pass the same number, of one dtype.
         out : array, optional
-            Where the result goes, as for `all_reduce`. Without it, into `x`.
+            Receives the result, as for `all_reduce`. Without `out`, `x` receives it.
         op, deadline
             As for `scan`; "avg" divides by r.
 
         Returns
         -------
         array
-            `out`, or `x` where there is none.
+            `out`, or `x` if `out` is not given.
         """
 
     def exscan_async(self, x: Array, out: Optional[Array] = None, op: Union[Op, Operator] = 'sum', deadline: Timeout = None, stream: Stream = None) -> Work:
@@ -553,10 +581,11 @@ class Communicator:
         Parameters
         ----------
         x : array
-            The shares of all ranks one after the other, in C order. Without `out` its shape is
-            (size, \\*share), or its first axis is cut: (size * k, \\*rest), of which a share is (k, \\*rest).
+            The shares of all ranks, one after the other, in C order. Without `out`, the shape of
+            `x` is (size, \\*share) or (size * k, \\*rest). In the second case a share has the shape
+            (k, \\*rest).
         out : array, optional
-            This rank's share, x.size / size elements of any shape; may be the beginning of `x`.
+            Receives this rank's share: x.size / size elements of any shape. It may be the beginning of `x`.
         op, deadline
             As for `all_reduce`.
 
@@ -578,16 +607,16 @@ class Communicator:
 
     def reproducible_sum(self, shards: Array, out: ArrayT, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> ArrayT:
         """
-        Sum shards so that the bits depend on the shards alone.
+        Sum shards so that the bits of the result depend on the shards alone.
 
-        All ranks bring consecutive shards of one globally numbered list, which are added by a fixed binary
-        tree over the shard numbers: the result is the same to the last bit however many ranks hold them.
+        The shards of all ranks form one list, rank after rank. A fixed binary tree over the shards'
+        numbers in this list adds them. So the result has the same bits for any number of ranks.
 
         Parameters
         ----------
         shards : array
-            This rank's shards one after the other, in C order, each as many elements as `out`; none is
-            fine.
+            This rank's shards one after the other, in C order. Each has the size of `out`. A rank may have
+            no shards.
         out : array
             The sum, on every rank.
         op : str
@@ -601,32 +630,36 @@ class Communicator:
 
     def argmin(self, x: Array, index: Optional[Array] = None, deadline: Timeout = None, stream: Stream = None) -> tuple[Any, ...]:
         """
-        The least of each element over all ranks, and who has it.
+        Find the least value of each element over all ranks, and the rank that has it.
 
-        Where several ranks have it, it is the lowest of them; 0.0 and -0.0 are equal here. A NaN of any rank
-        is the extreme: the value is NaN, and the rank the lowest that brings one.
+        If several ranks have the least value, the lowest of these ranks is returned. 0.0 and -0.0
+        count as equal. If any rank has a NaN, the value is NaN, and the rank is the lowest one with
+        a NaN.
 
         Parameters
         ----------
         x : array
-            This rank's elements. All ranks bring as many, of one dtype that has an order: any but complex
-            numbers. Those of a GPU the host compares, on a copy, in the order of the stream.
+            This rank's elements. All ranks pass the same number, of one dtype, which is not
+            complex. Arrays on a GPU are copied to the host, in the order of the stream, and
+            compared there.
         index : array of integers, optional
-            What this rank knows each element by, such as its place in a larger array. All ranks bring one,
-            or none does.
+            This rank's index of each element, such as its position in a larger array. Either all
+            ranks pass an `index`, or no rank does.
         deadline : float or datetime.timedelta, optional
             Seconds this call may take; by default the communicator's `deadline`.
         stream : optional
-            Of arrays on a GPU: as for `all_reduce`.
+            For arrays on a GPU: as for `all_reduce`.
 
         Returns
         -------
         value : array
-            The least of all ranks' elements, on every rank, of the shape and dtype of `x`.
+            The least values, on every rank, in the shape and dtype of `x`.
         rank : array of int32
-            The rank that has it: NumPy's, for arrays on a GPU one of theirs.
+            The ranks that have the least values: a NumPy array, or for arrays on a GPU an array of
+            their framework.
         index : array
-            That rank's `index` of it. Where `index` was given.
+            The indices that these ranks passed for the elements. It is returned only if `index` was
+            given.
         """
 
     def argmin_async(self, x: Array, index: Optional[Array] = None, deadline: Timeout = None, stream: Stream = None) -> Work:
@@ -637,7 +670,7 @@ class Communicator:
 
     def argmax(self, x: Array, index: Optional[Array] = None, deadline: Timeout = None, stream: Stream = None) -> tuple[Any, ...]:
         """
-        The greatest of each element over all ranks, and who has it; as `argmin`.
+        Find the greatest value of each element over all ranks, and its rank; as `argmin`.
         """
 
     def argmax_async(self, x: Array, index: Optional[Array] = None, deadline: Timeout = None, stream: Stream = None) -> Work:
@@ -648,13 +681,14 @@ class Communicator:
 
     def broadcast(self, x: ArrayT, root: int = 0, deadline: Timeout = None, stream: Stream = None) -> ArrayT:
         """
-        Send the root's array to all ranks, in place.
+        Send the root's array to all ranks, in place: on the other ranks, `x` receives it.
 
         Parameters
         ----------
         x : array
-            At the root what is sent (it may be read-only), elsewhere where it goes: as many elements, of
-            the same dtype and in the same order of axes, of any shape.
+            At the root, the array to send, which may be read-only. On other ranks, the array that
+            receives the data. All have the same number of elements, dtype and order of axes; shapes
+            may differ.
         root : int
             The rank that sends.
         deadline : float or datetime.timedelta, optional
@@ -681,9 +715,10 @@ class Communicator:
         Parameters
         ----------
         x : array
-            This rank's elements, in C order; as many on every rank, of one dtype.
+            This rank's elements, in C order. All ranks pass the same number, of one dtype.
         out : array, optional
-            size * x.size elements of any shape, rank after rank. To work in place pass ``x=out[rank]``.
+            Receives size * x.size elements, rank after rank, in any shape. To work in place pass
+            ``x=out[rank]``.
 
         Returns
         -------
@@ -708,10 +743,10 @@ class Communicator:
         Parameters
         ----------
         x : array
-            This rank's elements, in C order; as many on every rank, of one dtype.
+            This rank's elements, in C order. All ranks pass the same number, of one dtype.
         out : array, optional
-            At the root: size * x.size elements of any shape, rank after rank. Elsewhere ignored. To work in
-            place pass ``x=out[root]`` there.
+            At the root: receives size * x.size elements, rank after rank, in any shape. Other ranks
+            ignore it. To work in place, the root passes ``x=out[root]``.
         root : int
             The rank that collects.
 
@@ -729,18 +764,18 @@ class Communicator:
 
     def scatter(self, x: Optional[ArrayT] = None, out: Optional[ArrayT] = None, root: int = 0, deadline: Timeout = None, stream: Stream = None) -> ArrayT:
         """
-        Hand the entries of the root's array out, one a rank.
+        Distribute the entries of the root's array, one to each rank.
 
         Parameters
         ----------
         x : array, optional
-            At the root: size * share elements in C order, rank after rank; without `out` its shape is
-            (size, \\*share). Elsewhere ignored.
+            At the root: size * share elements in C order, rank after rank; without `out` its shape
+            is (size, \\*share). Other ranks ignore it.
         out : array
-            This rank's share, of any shape; required at ranks other than the root. To work in place at the root pass
-            ``out=x[root]``.
+            Receives this rank's share, in any shape. Required on ranks other than the root. To work
+            in place, the root passes ``out=x[root]``.
         root : int
-            The rank that hands out.
+            The rank whose array is distributed.
 
         Returns
         -------
@@ -756,14 +791,15 @@ class Communicator:
 
     def all_to_all(self, x: ArrayT, out: Optional[ArrayT] = None, deadline: Timeout = None, stream: Stream = None) -> ArrayT:
         """
-        Send a part of `x` to each rank and get one from each.
+        Send a part of `x` to each rank and receive a part from each rank.
 
         Parameters
         ----------
         x : array
-            size parts of equal size, in C order: part r goes to rank r.
+            One part for each rank, all of equal size, in C order. Part r goes to rank r.
         out : array, optional
-            As many elements, of any shape: part r comes from rank r. May be `x` itself.
+            Receives the parts: part r comes from rank r. It has the size of `x`, in any shape; it
+            may be `x` itself.
 
         Returns
         -------
@@ -783,15 +819,16 @@ class Communicator:
 
     def barrier(self, deadline: Timeout = None, stream: Stream = None) -> None:
         """
-        Return when all ranks have come here.
+        Wait until all ranks have made this call.
 
         Parameters
         ----------
         deadline : float or datetime.timedelta, optional
             Seconds this call may take; by default the communicator's `deadline`.
         stream : stream or int, optional
-            With a GPU's stream the barrier is one of the streams: it returns at once, and what follows on
-            this one waits until all ranks' streams have come here.
+            If a GPU's stream is given, the ranks' streams synchronize instead of the ranks. The
+            call returns at once, and later work on this stream waits until all ranks' streams have
+            reached the barrier.
         """
 
     def barrier_async(self, deadline: Timeout = None, stream: Stream = None) -> Work:
@@ -799,18 +836,18 @@ class Communicator:
 
     def all_gather_v(self, x: Array, out: Union[Array, Sequence[Array], None] = None, counts: Optional[Sequence[int]] = None, deadline: Timeout = None, stream: Stream = None) -> Array:
         """
-        Collect every rank's rows, as many as it has, on every rank: uneven parts.
+        Collect the rows of all ranks on every rank, in uneven parts: ranks may have different numbers of rows.
 
         Parameters
         ----------
         x : array
-            This rank's rows; beyond the first axis the shape is the same on every rank.
+            This rank's rows. The shape of a row is the same on every rank.
         out : array or list of arrays, optional
-            Where all rows go, rank after rank. A list has an array for each rank, each of its own in C
-            order and in host memory; nothing is copied in between.
+            Receives all rows, rank after rank. A list has one array for each rank, in C order and
+            in host memory. The rows of a rank are received directly into its array.
         counts : sequence of int, optional
-            Rows of each rank. Without them they are asked for first, by one small call more that
-            `all_gather_v_async` waits for; all ranks give them or none does.
+            Number of rows of each rank. Either all ranks pass it or no rank does. Without it, a
+            small call first exchanges the numbers; `all_gather_v_async` waits for this small call.
 
         Returns
         -------
@@ -825,10 +862,9 @@ class Communicator:
 
     def gather_v(self, x: Array, out: Union[Array, Sequence[Array], None] = None, counts: Optional[Sequence[int]] = None, root: int = 0, deadline: Timeout = None, stream: Stream = None) -> Optional[Array]:
         """
-        Collect every rank's rows, as many as it has, at the root: uneven parts.
+        Collect the rows of all ranks at the root, in uneven parts: ranks may have different numbers of rows.
 
-        Parameters are those of `all_gather_v`; `out` matters at the root alone, and elsewhere None is
-        returned.
+        Parameters are those of `all_gather_v`. Only the root's `out` is used; other ranks get None.
         """
 
     def gather_v_async(self, x: Array, out: Union[Array, Sequence[Array], None] = None, counts: Optional[Sequence[int]] = None, root: int = 0, deadline: Timeout = None, stream: Stream = None) -> Work:
@@ -838,22 +874,24 @@ class Communicator:
 
     def scatter_v(self, x: Union[Array, Sequence[Array], None] = None, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, root: int = 0, deadline: Timeout = None, stream: Stream = None) -> Array:
         """
-        Hand the rows of the root's array out, counts[r] of them to rank r: uneven parts.
+        Distribute the rows of the root's array in uneven parts: counts[r] rows to rank r.
 
         Parameters
         ----------
         x : array or list of arrays, optional
-            At the root: all rows, rank after rank, or a list of arrays, one a rank. Elsewhere ignored.
+            At the root: all rows, rank after rank, or a list with one array for each rank. Other
+            ranks ignore it.
         out : array
-            This rank's rows; required at ranks other than the root.
+            Receives this rank's rows. Required on ranks other than the root.
         counts : sequence of int, optional
-            At the root: rows of each rank; by default as even as it gets, the first ranks having one more.
-            Of a list: elements; by default what its arrays have.
+            At the root: the number of rows for each rank. By default the rows are split evenly; if
+            there is a remainder, the first ranks get one row more. For a list: numbers of elements,
+            by default those of its arrays.
 
         Returns
         -------
         array
-            `out`, or at the root a new array of its rows.
+            `out`, or at the root a new array with its rows.
         """
 
     def scatter_v_async(self, x: Union[Array, Sequence[Array], None] = None, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, root: int = 0, deadline: Timeout = None, stream: Stream = None) -> Work:
@@ -863,18 +901,20 @@ class Communicator:
 
     def all_to_all_v(self, x: Union[Array, Sequence[Array]], counts: Optional[Sequence[int]] = None, out: Union[Array, Sequence[Array], None] = None, out_counts: Optional[Sequence[int]] = None, deadline: Timeout = None, stream: Stream = None) -> Array:
         """
-        Send counts[r] rows of `x` to rank r and get rows from each rank.
+        Send counts[r] rows of `x` to rank r and receive rows from each rank.
 
         Parameters
         ----------
         x : array or list of arrays
-            The rows for all ranks, rank after rank; or an array for each rank, in host memory.
+            The rows for all ranks, rank after rank; or a list with one array for each rank, in host
+            memory.
         counts : sequence of int
-            Rows for each rank. Of a list: elements; by default what its arrays have.
+            Number of rows for each rank. For a list: numbers of elements, by default those of its arrays.
         out : array or list of arrays, optional
-            Where the received rows go, rank after rank; or an array for each rank.
+            Receives the rows, rank after rank; or a list with one array for each rank.
         out_counts : sequence of int, optional
-            Rows from each rank. Without them they are asked for first; all ranks give them or none does.
+            Number of rows from each rank. Either all ranks pass it or no rank does. Without it, a
+            small call first exchanges the numbers.
 
         Returns
         -------
@@ -894,12 +934,13 @@ class Communicator:
         Parameters
         ----------
         x : array
-            The rows of all ranks, rank after rank; of one shape on every rank.
+            The rows of all ranks, rank after rank. The shape is the same on every rank.
         out : array, optional
-            This rank's rows.
+            Receives this rank's rows.
         counts : sequence of int, optional
-            Rows of each rank. Without them: the rows of every rank's `out`, asked for by one small call
-            more; without `out` too, as even as it gets, the first ranks having one more.
+            Number of rows of each rank. Without `counts`, a small call first exchanges the numbers
+            of rows of all ranks' `out`. Without `counts` and `out`, the rows are split evenly; if
+            there is a remainder, the first ranks get one row more.
 
         Returns
         -------
@@ -916,15 +957,16 @@ class Communicator:
         """
         Send an array to one rank, which receives it by `recv`.
 
-        Messages pair by peer, tag and order, outside the order of collectives.
+        Messages are matched by peer, tag and order. Their order is independent of the order of
+        collectives.
 
         Parameters
         ----------
         x : array
-            What is sent. The receiver's array has as many elements, of the same dtype. One of NumPy need
-            not be contiguous: it is packed, in C order.
+            The array to send. The receiver's array has the same number of elements and dtype. A
+            NumPy array need not be contiguous: a contiguous copy in C order is sent.
         destination : int
-            The rank to send to; `hocket.NULL_RANK` (-2) is nobody, and nothing is sent.
+            The rank to send to. With `hocket.NULL_RANK` (-2) nothing is sent.
         tag : int
             At least 0.
         """
@@ -936,21 +978,22 @@ class Communicator:
         Parameters
         ----------
         x : array
-            Where it goes: as many elements as were sent, of the same dtype. One of NumPy need not be
-            contiguous: it is written to in C order.
+            Receives the elements: as many as the sender sent, of the same dtype. A NumPy array need
+            not be contiguous: it is filled in C order.
         source : int
-            The rank to receive from; `hocket.ANY_SOURCE` (-1) for whoever sends first; `hocket.NULL_RANK`
-            (-2) for nobody: `x` stays as it is.
+            The rank to receive from, or `hocket.ANY_SOURCE` (-1) for the rank that sends first. With
+            `hocket.NULL_RANK` (-2) nothing is received, and `x` stays unchanged.
         tag : int
-            At least 0; `hocket.ANY_TAG` (-1) for whichever comes first, onto the host.
+            At least 0, or `hocket.ANY_TAG` (-1) for any tag; any tag works only for arrays on the
+            host.
         allow_shorter : bool
-            What comes may have fewer elements than `x`, and fills its beginning; what is behind stays as it
-            is. For arrays on the host.
+            True: the message may have fewer elements than `x`. It fills the beginning of `x`, and
+            the rest stays unchanged. It works only for arrays on the host.
 
         Returns
         -------
         Received
-            Named tuple (source, tag, count): who sent it, and how many elements came.
+            Named tuple (source, tag, count): the sender, the tag, and the number of elements received.
         """
 
     def send_async(self, x: Array, destination: int, tag: int = 0, deadline: Timeout = None, stream: Stream = None) -> Work:
@@ -958,100 +1001,107 @@ class Communicator:
 
     def recv_async(self, x: Array, source: int = -1, tag: int = 0, deadline: Timeout = None, stream: Stream = None, allow_shorter: bool = False) -> Work:
         """
-        Start a `recv`; the Work's result is `x`, its `received` who sent. An array that is not contiguous is written to by whichever method of the Work says first that it is done.
+        Start a `recv`. The result of the Work is `x`, and its `received` names the sender. If `x`
+        is not contiguous, it is filled by the first method of the Work that returns that the call
+        has ended.
         """
 
     def probe(self, source: int = -1, tag: int = 0, deadline: Timeout = None) -> Envelope:
         """
-        Wait until a message onto the host is there, and tell of it without taking it.
+        Wait until a message for host memory has arrived, and describe it without receiving it.
 
-        The next `recv` from that source with that tag takes it, where no other thread comes before. An
-        object's message, which `recv_object` takes, shows as its first part: 256 elements of uint8.
+        The next `recv` from that source with that tag receives the message, unless another thread
+        receives it first. A message for `recv_object` appears as its first part, 256 elements of
+        uint8.
 
         Parameters
         ----------
         source : int
-            The rank that sends; `hocket.ANY_SOURCE` (-1) for whoever does.
+            The rank that sends, or `hocket.ANY_SOURCE` (-1) for any rank.
         tag : int
-            At least 0; `hocket.ANY_TAG` (-1) for any.
+            At least 0, or `hocket.ANY_TAG` (-1) for any tag.
 
         Returns
         -------
         Envelope
-            Named tuple (source, tag, count, dtype): who sent it, and how many elements of which dtype,
-            a string, an array for it must have.
+            Named tuple (source, tag, count, dtype): the sender, the tag, the number of elements,
+            and the dtype as a string. An array of this count and dtype can receive the message.
         """
 
     def probe_now(self, source: int = -1, tag: int = 0) -> Optional[Envelope]:
-        """`probe` without waiting: None where no message is there yet."""
+        """`probe` without waiting; None if no message has arrived."""
 
     def receives(self, shape: Any, dtype: Any = 'float64', source: int = -1, tag: int = 0, count: Optional[int] = None, deadline: Timeout = None) -> AsyncIterator[tuple[Array, Received]]:
         """
-        Messages one after the other: ``async for x, received in comm.receives(1000)``.
+        Receive messages one after the other: ``async for x, received in comm.receives(1000)``.
 
-        A receive is under way only while the loop waits, so that leaving the loop gives nothing up.
+        A receive is pending only while the loop waits. So the program may leave the loop without
+        cancelling a receive.
 
         Parameters
         ----------
         shape, dtype
-            Of each message, which comes in a new NumPy array.
+            The shape and dtype of each message, which is received into a new NumPy array.
         source : int
-            The rank to receive from; by default whoever sends first.
+            The rank to receive from; by default any rank.
         tag : int
             At least 0.
         count : int, optional
-            How many to wait for; by default the loop does not end.
+            Number of messages; by default the loop does not end.
         deadline : float or datetime.timedelta, optional
             Seconds that each message may take; by default the communicator's `deadline`.
         """
 
     def send_recv(self, x: ArrayT, destination: int, out: Optional[ArrayT] = None, source: Optional[int] = None, tag: int = 0, deadline: Timeout = None, stream: Stream = None, allow_shorter: bool = False) -> ArrayT:
         """
-        Send to one rank and receive from one, at once: an exchange, a ring, a shift.
+        Send to one rank and receive from one rank at the same time: an exchange, a ring, a shift.
 
         Parameters
         ----------
         x : array
-            What is sent.
+            The array to send.
         destination : int
             The rank to send to.
         out : array, optional
-            Where the received goes, as many elements as come, of any shape; may be `x` itself. Needed
-            where `source` is `hocket.NULL_RANK`, from whom nothing comes.
+            Receives the message, which has the same number of elements, in any shape. It may be `x` itself.
+            Required if `source` is `hocket.NULL_RANK`, from which nothing is received.
         source : int, optional
             The rank to receive from; by default `destination`.
         tag : int
             At least 0.
         allow_shorter : bool
-            True: the message may have fewer elements than `out`, and fills its beginning. Host only.
+            True: the message may have fewer elements than `out`, and fills its beginning. Only for
+            the host.
 
         Returns
         -------
         array
-            `out`, or a new array of the shape and dtype of `x`. With `allow_shorter` the elements that
-            came, along one axis.
+            `out`, or a new array of the shape and dtype of `x`. With `allow_shorter`, the elements that were
+            received, along one axis.
         """
 
     def exchange(self, outgoing: Sequence[tuple[Array, int]], incoming: Sequence[tuple[Array, int]], tag: int = 0, deadline: Timeout = None, stream: Stream = None) -> None:
         """
-        Any number of messages at once, which progress together, whatever their order.
+        Send and receive any number of messages at the same time, whatever their order in the lists.
 
-        Messages between two ranks pair in their order; the other side may `exchange`, `send` or `recv`. On
-        GPUs it returns when they are on the stream.
+        Messages between two ranks are matched in the order of the lists. The other rank may use
+        `exchange`, `send` or `recv`. On GPUs the call returns when the messages have been put on
+        the stream.
 
         Parameters
         ----------
         outgoing : sequence of (array, int)
-            What is sent, and to whom.
+            The arrays to send, each with its destination.
         incoming : sequence of (array, int)
-            Where what comes goes, and from whom it comes; arrays that are sent may be received into.
+            The arrays to receive into, each with its source. One array may be in both lists.
         tag : int
-            At least 0; of all messages.
+            The tag of all messages, at least 0.
         """
 
     def all_reduce_coalesced(self, arrays: Sequence[Array], op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Sequence[Array]:
         """
-        Like `all_reduce` of each array in place, in one call. They may differ in dtype and size; all ranks bring the same list. Returns `arrays`.
+        Like `all_reduce` of each array in place, in one call. The arrays may differ in dtype and size. All
+        ranks pass the same list. Returns `arrays`.
         """
 
     def broadcast_coalesced(self, arrays: Sequence[Array], root: int = 0, deadline: Timeout = None, stream: Stream = None) -> Sequence[Array]:
@@ -1069,23 +1119,24 @@ class Communicator:
 
     def compressed_all_reduce(self, x: ArrayT, op: Op = 'sum', deadline: Timeout = None) -> ArrayT:
         """
-        Sum or average floats over all ranks, of which 8 bits an element travel; for slow networks.
+        Sum or average floats over all ranks. Each element is sent with 8 bits. For slow networks.
 
-        The result is the same on every rank. It is off by at most R / 254 for a sum, and that divided by
-        the number of ranks for an average, where R is the sum over the ranks of (greatest - least) of the
-        block that an element lies in, besides the rounding of float32, to which float64 is taken. Blocks
-        have 1024 elements, counted from the beginning of each rank's share of ceil(x.size / size). Those
-        with an infinity or a NaN become NaN.
+        The result is the same on every rank. Let R be the sum over the ranks of (greatest - least)
+        of the block in which an element lies. The error of a sum is at most R / 254, and the error
+        of an average is at most this divided by the number of ranks. The rounding of float32 is
+        added, because float64 is converted to it. A block has 1024 elements, counted from the
+        beginning of each rank's share of ceil(x.size / size) elements. A block with an infinity or
+        a NaN becomes NaN.
 
         Parameters
         ----------
         x : array
-            Of float16, bfloat16, float32 or float64; reduced in place. On a GPU it is copied to the host and
-            back, behind what its framework's current stream has.
+            Of float16, bfloat16, float32 or float64; reduced in place. An array on a GPU is copied
+            to the host and back, in the order of its framework's current stream.
         op : str
             "sum" or "avg".
         deadline : float or datetime.timedelta, optional
-            Seconds that each of its two steps may take.
+            Seconds that each of the call's two steps may take.
 
         Returns
         -------
@@ -1095,19 +1146,20 @@ class Communicator:
 
     def hierarchical_all_reduce(self, x: ArrayT, op: Op = 'sum', compressed: bool = False, deadline: Timeout = None) -> ArrayT:
         """
-        Reduce within each host, between the hosts' first ranks, and back, in place.
+        Reduce in place in three steps: within each host, between the hosts' first ranks, and back.
 
-        Every rank counts alike in an average, however many its host has.
+        In an average, every rank has the same weight, no matter how many ranks its host has.
 
         Parameters
         ----------
         x : array
-            On a GPU it is copied to the host and back, behind what its framework's current stream has.
+            Reduced in place. An array on a GPU is copied to the host and back, in the order of its
+            framework's current stream.
         op : str
             As for `all_reduce`.
         compressed : bool
-            8 bits an element between the hosts, as in `compressed_all_reduce`, with its bound for hosts in
-            place of ranks.
+            True: between hosts, each element is sent with 8 bits, as in `compressed_all_reduce`.
+            Its error bound applies, with hosts in place of ranks.
         deadline : float or datetime.timedelta, optional
             Seconds that each of the steps may take.
 
@@ -1124,68 +1176,35 @@ class Communicator:
         Parameters
         ----------
         obj : object
-            At the root what is sent: None, bool, int, float, complex, str, bytes, bytearray, arrays, NumPy's
-            scalars, and lists, tuples and dicts of those. Elsewhere ignored. All arrive as they were sent,
-            but for arrays that are not NumPy's: those arrive as NumPy's. Refused are subclasses of these
-            types, and a list, dict, bytearray or array that the object holds twice.
+            The object to send at the root; other ranks ignore it. It may consist of None, bool,
+            int, float, complex, str, bytes, bytearray, arrays, NumPy's scalars, and lists, tuples
+            and dicts of these. All parts arrive with their types, except that arrays of other
+            packages arrive as NumPy arrays. Subclasses of these types are refused. A list, dict,
+            bytearray or array that occurs twice is refused, too.
         root : int
             The rank that sends.
         allow_pickle : bool, optional
-            Send an object that holds anything else by pickle, as a whole. Unpickling runs the code that
-            the sender asks for: only where all ranks are trusted, and all must say it. By default the
-            communicator's `allow_pickle`.
+            True: an object that holds anything else is pickled as a whole. Unpickling runs code
+            that the sender chooses, so all ranks must be trusted. All ranks must pass the same
+            value. By default the communicator's `allow_pickle`.
 
         Returns
         -------
         object
-            The same on all ranks. At the root `obj` itself, unless arrays in it arrive as NumPy's.
-        """
-
-    def gather_object(self, obj: Any, root: int = 0, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> Optional[list[Any]]:
-        """
-        The objects of all ranks, in order, at the root; None elsewhere. For the arguments see `broadcast_object`.
-        """
-
-    def all_gather_object(self, obj: Any, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> list[Any]:
-        """
-        The objects of all ranks, in order, on every rank. For the arguments see `broadcast_object`.
-        """
-
-    def scatter_object(self, objects: Optional[Sequence[Any]] = None, root: int = 0, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> Any:
-        """
-        Rank r gets objects[r] of the root. For the other arguments see `broadcast_object`.
-        """
-
-    def send_object(self, obj: Any, destination: int, tag: int = 0, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> None:
-        """
-        Send an object to one rank, which receives it by `recv_object`.
-
-        `obj` and `allow_pickle` are those of
-        `broadcast_object`, `destination` and `tag` those of `send`.
-        """
-
-    def recv_object(self, source: int = -1, tag: int = 0, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> ReceivedObject:
-        """
-        Receive what a rank sent by `send_object`.
-
-        Parameters
-        ----------
-        source : int
-            The rank to receive from; `hocket.ANY_SOURCE` (-1) for whoever sends first.
-        tag : int
-            At least 0; `hocket.ANY_TAG` (-1) for whichever comes first, which must be an object.
-        allow_pickle : bool, optional
-            Also take what only pickle can carry; see `broadcast_object`.
-
-        Returns
-        -------
-        ReceivedObject
-            Named tuple (object, source, tag).
+            The same on all ranks. At the root it is `obj` itself, unless arrays in it arrive as
+            NumPy arrays.
         """
 
     def broadcast_object_async(self, obj: Any = None, root: int = 0, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> Work:
         """
-        Start a `broadcast_object`; the Work's `wait()` returns the object. It is read at once.
+        Start a `broadcast_object`; the Work's `wait()` returns the object. The root's object is
+        read at once.
+        """
+
+    def gather_object(self, obj: Any, root: int = 0, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> Optional[list[Any]]:
+        """
+        Return the objects of all ranks, in order, at the root; None on other ranks. For the
+        arguments see `broadcast_object`.
         """
 
     def gather_object_async(self, obj: Any, root: int = 0, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> Work:
@@ -1193,17 +1212,55 @@ class Communicator:
         Start a `gather_object`; the Work's `wait()` returns the objects at the root.
         """
 
+    def all_gather_object(self, obj: Any, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> list[Any]:
+        """
+        Return the objects of all ranks, in order, on every rank. For the arguments see
+        `broadcast_object`.
+        """
+
     def all_gather_object_async(self, obj: Any, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> Work:
         """Start an `all_gather_object`; the Work's `wait()` returns the objects."""
+
+    def scatter_object(self, objects: Optional[Sequence[Any]] = None, root: int = 0, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> Any:
+        """
+        Rank r gets objects[r] of the root. For the other arguments see `broadcast_object`.
+        """
 
     def scatter_object_async(self, objects: Optional[Sequence[Any]] = None, root: int = 0, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> Work:
         """
         Start a `scatter_object`; the Work's `wait()` returns this rank's object.
         """
 
+    def send_object(self, obj: Any, destination: int, tag: int = 0, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> None:
+        """
+        Send an object to one rank, which receives it by `recv_object`.
+
+        `obj` and `allow_pickle` are those of `broadcast_object`, `destination` and `tag` those of `send`.
+        """
+
     def send_object_async(self, obj: Any, destination: int, tag: int = 0, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> Work:
         """
         Start a `send_object`. The object is read at once, and may be changed afterwards.
+        """
+
+    def recv_object(self, source: int = -1, tag: int = 0, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> ReceivedObject:
+        """
+        Receive an object that a rank sent by `send_object`.
+
+        Parameters
+        ----------
+        source : int
+            The rank to receive from; `hocket.ANY_SOURCE` (-1) for the rank that sends first.
+        tag : int
+            At least 0, or `hocket.ANY_TAG` (-1) for any tag. The first matching message must be an
+            object.
+        allow_pickle : bool, optional
+            True: also accept objects that were sent by pickle; see `broadcast_object`.
+
+        Returns
+        -------
+        ReceivedObject
+            Named tuple (object, source, tag).
         """
 
     def recv_object_async(self, source: int = -1, tag: int = 0, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> Work:
@@ -1215,6 +1272,11 @@ class Communicator:
         Makes arrays that peers can reach, so that collectives on them copy nothing.
         """
 
+class _NamedCalls:
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *exc_info: object) -> None: ...
+
 class _Allocation:
     """Symmetric memory; the base of arrays in it."""
 
@@ -1222,14 +1284,14 @@ class GpuArray:
     """
     Symmetric memory of a GPU, this rank's or a peer's.
 
-    Takes part in hocket's calls as it is. ``cupy.from_dlpack(a)`` and ``torch.from_dlpack(a)`` make an
-    array of it that shares its memory and keeps it alive. So does ``cupy.asarray(a)`` of this rank's;
-    of a peer's it makes a copy, as that lies on another GPU.
+    hocket's calls take it directly. ``cupy.from_dlpack(a)`` and ``torch.from_dlpack(a)`` make an
+    array that shares its memory and keeps it alive. ``cupy.asarray(a)`` does the same for this
+    rank's memory. For a peer's memory it makes a copy, because that memory is on another GPU.
     """
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of all axes."""
+        """Extents of all axes."""
 
     @property
     def dtype(self) -> str:
@@ -1237,7 +1299,7 @@ class GpuArray:
 
     @property
     def nbytes(self) -> int:
-        """Bytes."""
+        """Number of bytes."""
 
     @property
     def data_ptr(self) -> int:
@@ -1264,7 +1326,7 @@ class SymmetricMemory:
         """
         Make a zeroed array on every rank.
 
-        Collective: all ranks give the same shape and dtype.
+        Collective: all ranks pass the same shape and dtype.
 
         Parameters
         ----------
@@ -1273,62 +1335,66 @@ class SymmetricMemory:
             "float32", numpy.float32, torch.bfloat16, ...; "bfloat16" and the 8-bit floats need ml_dtypes.
 
         memory : "host" or "cuda", optional
-            Where; by default where the communicator's calls are: a GPU from its first call on GPUs on.
+            The memory of the array. By default "cuda" if the communicator has made a call on GPUs, else
+            "host".
         heap : "hocket" or "nvshmem", optional
-            Whose memory on GPUs; by default hocket's own. Of NVSHMEM's heap, where that library is
-            installed, is what its device functions take. The first such call starts NVSHMEM with the
-            communicator's ranks as PEs; later ones are of a communicator of the same ranks, and the arrays
-            can be used in any of a part of them.
+            The owner of memory on GPUs; by default hocket. NVSHMEM's device functions need arrays
+            of NVSHMEM's heap, if that library is installed. The first call with "nvshmem" starts
+            NVSHMEM, with the communicator's ranks as PEs. Later calls need a communicator of the
+            same ranks. Communicators of some of these ranks can use the arrays, too.
 
         Returns
         -------
         numpy.ndarray or GpuArray
-            Its memory lives until the last rank has dropped the last view of it; NVSHMEM gets it back at
-            the next such call.
+            Its memory lives until the last rank has dropped the last view of the array. NVSHMEM's
+            memory is returned to its heap at the next call with "nvshmem".
 
         Raises
         ------
         InvalidArgument
-            Ranks on several hosts, no memory, no NVSHMEM, or one of other ranks; on all ranks.
+            On all ranks: the ranks are on several hosts, there is no memory or no NVSHMEM, or NVSHMEM was
+            started with other ranks.
         """
 
     def peer(self, array: Any, rank: int) -> Any:
         """
-        The array of another rank, as memory that can be read and written here.
+        Return the array of another rank, as memory that this rank can read and write.
 
         Parameters
         ----------
         array : array
-            This rank's array, or a contiguous view of it; on a GPU, of any framework.
+            This rank's array, or a contiguous view of it; on a GPU, an array of any framework.
         rank : int
             The rank, in this communicator.
 
         Returns
         -------
         numpy.ndarray or GpuArray
-            Of the same shape. What it holds is defined only between calls that order the ranks (a barrier,
-            a collective).
+            An array of the same shape. Its contents are defined only between calls that order the
+            ranks, such as a barrier or a collective.
 
         Raises
         ------
         InvalidArgument
-            The array is not symmetric, or that rank's is not mapped here, which NVSHMEM's heap may have.
+            The array is not symmetric, or the memory of that rank is not mapped here. The latter
+            may happen with NVSHMEM's heap.
         """
 
     def free(self, array: Any, deadline: Timeout = None) -> None:
         """
-        Make an array in GPUs' memory an ordinary one, on all ranks.
+        End the symmetry of an array in GPUs' memory. It becomes an ordinary array on all ranks.
 
-        Collective; `Mismatch` where ranks name different arrays. The memory goes when the last view of it
-        is dropped.
+        Collective; raises `Mismatch` if ranks pass different arrays. The memory is freed when its
+        last view is dropped.
         """
 
     def nvshmem_team(self, deadline: Timeout = None) -> int:
         """
-        NVSHMEM's team of this communicator's ranks, for its device functions.
+        Return NVSHMEM's team of this communicator's ranks, for NVSHMEM's device functions.
 
-        Collective when it is first asked for; NVSHMEM runs already, by ``empty(..., heap="nvshmem")``.
-        PE i of the team is rank i. It lives as long as NVSHMEM does, which is as long as the process.
+        The first call is collective, and needs an earlier ``empty(..., heap="nvshmem")``, which starts
+        NVSHMEM. PE i of the team is rank i. The team lives as long as NVSHMEM, that is, as the
+        process.
 
         Returns
         -------
@@ -1336,7 +1402,7 @@ class SymmetricMemory:
             An ``nvshmem_team_t``.
         """
 
-def _tell_places(describes: object | None) -> None: ...
+def _tell_places(describes: object) -> None: ...
 
 def _run_time() -> float:
     """Seconds in which this process could run, as deadlines count them."""
@@ -1346,13 +1412,15 @@ def init(rank: Optional[int] = None, size: Optional[int] = None, address: Option
 
 def _tell_end(why: str) -> None: ...
 
+def _tell_trouble(what: str) -> None: ...
+
 def _begin_end() -> None: ...
 
 def _finish_calls() -> bool: ...
 
 def _check_stream(stream: Stream) -> None:
     """
-    Raises where it is no stream; for calls of several parts, whose last ones have it.
+    Raise an error if `stream` is no stream. For calls that use it only in their last part.
     """
 
 def _run_threads(size: int, body: Callable[[Communicator], None]) -> None: ...
@@ -1386,8 +1454,8 @@ def _stream_chunks(count: int, chunk: int, buffers: int, load: Callable[[int, in
 
 class Context:
     """
-    What libraries that compute on distributed arrays work with: this
-    process's device and the processes that take part. One at a time; see `Context.initialize`.
+    The runtime of libraries that compute on distributed arrays: this process's device, and the
+    processes that take part. A process has at most one context at a time; see `Context.initialize`.
     """
 
     @staticmethod
@@ -1405,7 +1473,7 @@ class Context:
         Raises
         ------
         InvalidArgument
-            There is one already: `Context.finalize` it first.
+            This process has a context already: call `Context.finalize` first.
         """
 
     @staticmethod
@@ -1415,12 +1483,12 @@ class Context:
     @staticmethod
     def finalize() -> None:
         """
-        Wait for the other processes and take the context down; without one nothing happens.
+        Wait for the other processes and end the context. Does nothing if there is none.
         """
 
     @property
     def communicator(self) -> Communicator:
-        """All processes of the context. Usable while it stands."""
+        """All processes of the context. Usable until its end."""
 
     @property
     def rank(self) -> int:
@@ -1428,7 +1496,7 @@ class Context:
 
     @property
     def size(self) -> int:
-        """How many processes there are."""
+        """Number of processes."""
 
     @property
     def device(self) -> Optional[int]:
@@ -1476,7 +1544,7 @@ class _Matmul:
 
 class StoreServer:
     """
-    Serves a store of keys and values; for rendezvous, not for data.
+    Serves a store of keys and values. It is made for rendezvous, not for bulk data.
 
     Runs in a thread of this process until `close`, or until nothing refers to it.
 
@@ -1487,19 +1555,19 @@ class StoreServer:
     port : int
         0: the system chooses.
     key : bytes or path, optional
-        The secret that clients have to know: 32 bytes, or a file made by ``hocket key FILE``. Not
+        The secret that clients must know: 32 bytes, or a file made by ``hocket key FILE``. Not
         needed for "unix:".
     job : str
-        What clients have to say likewise; no secret.
+        A name that clients must pass, too. It is not secret.
     trust_network : bool
-        Serve anybody who can reach the port.
+        True: serves every process that can reach the port.
     """
 
     def __init__(self, address: str = '127.0.0.1', port: int = 0, key: Optional[Union[bytes, str, PathLike[str]]] = None, job: str = '', trust_network: bool = False) -> None: ...
 
     @property
     def address(self) -> str:
-        """For `connect_store`: "127.0.0.1:40123" or "unix:NAME"."""
+        """The address for `connect_store`, such as "127.0.0.1:40123"."""
 
     def close(self) -> None:
         """Stop serving. May be called again."""
@@ -1517,18 +1585,20 @@ class Store:
         """The value, if it is there."""
 
     def add(self, key: str, amount: int) -> int:
-        """Add to a counter, 0 where absent; the new value."""
+        """Add to a counter, which begins at 0; return the new value."""
 
     def compare_and_set(self, key: str, expected: Optional[bytes], desired: bytes) -> Optional[bytes]:
         """
-        Set `desired` where the key holds `expected` (None: where there is no such key). Returns what it held before, which is `expected` exactly when it was set.
+        Set the key to `desired` if it holds `expected`; None means that the key does not exist.
+        Returns the value before the call. The key was set if and only if this value equals
+        `expected`.
         """
 
     def erase(self, key: str) -> bool:
-        """True when there was something to erase."""
+        """Erase a key. True if it existed."""
 
     def close(self) -> None:
-        """Leave. May be called again."""
+        """Close the connection. May be called again."""
 
 def connect_store(address: str, key: Optional[Union[bytes, str, PathLike[str]]] = None, job: str = '', timeout: Timeout = None, trust_network: bool = False) -> Store:
     """
@@ -1539,13 +1609,13 @@ def connect_store(address: str, key: Optional[Union[bytes, str, PathLike[str]]] 
     address : str
         "host:port" or "unix:NAME".
     key, job, trust_network
-        As the server has them.
+        The same values as those of the server.
     timeout : float or datetime.timedelta, optional
-        Seconds for connecting, trying again while nobody serves, and for calls that wait; 300 by
-        default.
+        Seconds for connecting, and the default for calls that wait; 300 by default. While no server
+        answers, connecting is retried.
 
     Raises
     ------
     RendezvousError
-        Nobody serves there, or the two do not trust each other.
+        There is no server, or the server and this process do not trust each other.
     """

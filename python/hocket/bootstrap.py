@@ -1,4 +1,4 @@
-"""Joining by the user's own process group; ready classes for MPI and PyTorch."""
+"""Joining a job by the user's own process group, with ready classes for MPI and PyTorch."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: What a bootstrap's all_reduce does with two integers.
+#: The fold that a bootstrap's all_reduce applies to two integers.
 Fold = Literal["sum", "min", "max"]
 
 
 class Bootstrap(ABC):
     """A process group to join by: ``hocket.init(bootstrap=...)``.
 
-    Derive a class from it; its ranks become the world's. All ranks call `broadcast` and
-    `all_reduce` in the same order, in the thread that called ``init``. Both block. They are used
-    only while the world is set up, and ``init`` raises what they raise. The job's key travels this
-    way, so every peer must belong to the job.
+    Derive a class from it; its ranks become the world's ranks. All ranks call `broadcast` and
+    `all_reduce` in the same order, in the thread that called ``init``. Both methods block. ``init``
+    calls them only while it sets up the world, and raises their exceptions. They carry the job's
+    key, so every process of the group must belong to the job.
     """
 
     @property
@@ -36,36 +36,36 @@ class Bootstrap(ABC):
 
     @abstractmethod
     def broadcast(self, buffer: NDArray[np.uint8], root: int) -> None:
-        """Overwrite `buffer` by the root's, in place. It has the same length on all ranks.
+        """Overwrite `buffer` with the root's buffer. It has the same length on all ranks.
 
         Parameters
         ----------
         buffer : numpy.ndarray
-            One-dimensional, of uint8. Valid during the call alone.
+            One-dimensional, of uint8. Valid only during the call.
         root : int
-            The rank whose buffer all get.
+            The rank whose buffer all ranks get.
         """
 
     @abstractmethod
     def all_reduce(self, values: NDArray[np.int64], op: Fold) -> None:
-        """Replace each value by the fold of all ranks' values at its place.
+        """Replace each value by the fold of all ranks' values at the same index.
 
         Parameters
         ----------
         values : numpy.ndarray
-            One-dimensional, of int64. Valid during the call alone.
+            One-dimensional, of int64. Valid only during the call.
         op : {"sum", "min", "max"}
             The fold of two values; sums wrap around.
         """
 
 
 class MPIBootstrap(Bootstrap):
-    """By a communicator of mpi4py; ``hocket.init(mpi=comm)`` makes one.
+    """Joins by a communicator of mpi4py; ``hocket.init(mpi=comm)`` makes one.
 
     Parameters
     ----------
     comm : mpi4py.MPI.Intracomm
-        Its ranks become the world's, in its order.
+        Its ranks become the world's ranks, in the same order.
     """
 
     def __init__(self, comm: Any) -> None:
@@ -100,15 +100,15 @@ class MPIBootstrap(Bootstrap):
 
 
 class TorchBootstrap(Bootstrap):
-    """By a process group of torch.distributed.
+    """Joins by a process group of torch.distributed.
 
     Parameters
     ----------
     group : torch.distributed.ProcessGroup, optional
         By default the group that ``torch.distributed.init_process_group`` made.
     device : str or torch.device, optional
-        Device of the group's tensors: "cpu" by default, or "cuda" (the current one) if the group
-        has NCCL alone.
+        Device of the group's tensors. By default "cpu", or "cuda" (the current device) if NCCL is
+        the group's only backend.
     """
 
     def __init__(self, group: Any = None, device: Optional[Any] = None) -> None:

@@ -1,4 +1,4 @@
-"""Distributions of one large array over ranks, and moving it from one distribution to another.
+"""Distributions of one large array over ranks, and moves of arrays between distributions.
 
 >>> from hocket.distribution import Slab, redistribute
 >>> rows = Slab(0).box((1000, 800), comm.rank, comm.size)      # what this rank has
@@ -33,14 +33,14 @@ __all__ = [
 
 
 class Box(NamedTuple):
-    """The elements with ``lower[i] <= index[i] < upper[i]``."""
+    """A block of a large array: the elements with ``lower[i] <= index[i] < upper[i]``."""
 
     lower: tuple[int, ...]
     upper: tuple[int, ...]
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Its length along each axis."""
+        """Its lengths along all axes."""
         return tuple(b - a for a, b in zip(self.lower, self.upper))
 
     @property
@@ -50,14 +50,14 @@ class Box(NamedTuple):
 
 
 class Slab(NamedTuple):
-    """Cuts along one axis, a slab a rank. If it does not divide evenly, the first slabs are
-    longer by one.
+    """Cuts an array along one axis into slabs, one for each rank. If the length is not a multiple
+    of the number of ranks, the first slabs are longer by one.
     """
 
     axis: int
 
     def box(self, shape: Sequence[int], rank: int, size: int) -> Box:
-        """The part that rank `rank` of `size` has of an array of `shape`."""
+        """Return the part that rank `rank` of `size` has of an array of `shape`."""
         shape, axis = _extents(shape), _whole(self.axis, "axis")
         if not 0 <= axis < len(shape):
             raise InvalidArgument(f"axis is {axis}, and the array has {len(shape)} axes")
@@ -75,11 +75,11 @@ class ProcessGrid:
     Parameters
     ----------
     shape : sequence of int
-        Its extents.
+        Number of ranks along each axis.
     layout : {"row", "column"}
         "row" if consecutive ranks are neighbours along the last axis, "column" along the first.
     ranks : array of int, optional
-        The rank at each place, instead of `layout`.
+        The rank at each place, in the shape `shape`. It replaces `layout`.
     """
 
     def __init__(
@@ -88,15 +88,15 @@ class ProcessGrid:
         layout: Literal["row", "column"] = "row",
         ranks: Optional[Any] = None,
     ) -> None:
-        self.shape = _wholes(shape, "shape")
-        self.size = math.prod(self.shape)
+        self.shape: tuple[int, ...] = _wholes(shape, "shape")
+        self.size: int = math.prod(self.shape)
         if not self.shape or min(self.shape) < 1:
             raise InvalidArgument(f"a process grid of shape {self.shape} has no places")
         if layout not in ("row", "column"):
             raise InvalidArgument(f'layout is {layout!r}, expected "row" or "column"')
         if ranks is None:
             order: Literal["C", "F"] = "C" if layout == "row" else "F"
-            self.ranks = np.arange(self.size).reshape(self.shape, order=order)
+            self.ranks: Any = np.arange(self.size).reshape(self.shape, order=order)
         else:
             self.ranks = np.asarray(ranks)
             if (
@@ -110,12 +110,12 @@ class ProcessGrid:
                 )
 
     def place_of(self, rank: int) -> tuple[int, ...]:
-        """The place of a rank."""
+        """Return the place of a rank in the grid."""
         _check_rank(rank, self.size)
         return tuple(int(i) for i in np.argwhere(self.ranks == rank)[0])
 
     def rank_at(self, place: Sequence[int]) -> int:
-        """The rank at a place."""
+        """Return the rank at a place in the grid."""
         place = _wholes(place, "place")
         if len(place) != len(self.shape) or not all(0 <= i < n for i, n in zip(place, self.shape)):
             raise InvalidArgument(f"place {place} is outside the grid of shape {self.shape}")
@@ -132,7 +132,8 @@ class ProcessGrid:
 
 
 class BlockCyclic:
-    """Blocks of one size, dealt out cyclically over a grid, along each axis independently.
+    """Blocks of one size, which are dealt out cyclically over a grid, along each axis
+    independently.
 
     Parameters
     ----------
@@ -141,14 +142,15 @@ class BlockCyclic:
     block : sequence of int
         The extents of a block.
     first : sequence of int, optional
-        The place that has the first block; by default the grid's first.
+        The place in the grid that has the first block; by default place 0 along each axis.
     """
 
     def __init__(
         self, grid: ProcessGrid, block: Sequence[int], first: Optional[Sequence[int]] = None
     ) -> None:
-        self.grid, self.block = grid, _wholes(block, "block")
-        self.first = (0,) * len(grid.shape) if first is None else _wholes(first, "first")
+        self.grid: ProcessGrid = grid
+        self.block: tuple[int, ...] = _wholes(block, "block")
+        self.first: tuple[int, ...] = (0,) * len(grid.shape) if first is None else _wholes(first, "first")
         if not len(self.block) == len(self.first) == len(grid.shape):
             raise InvalidArgument(
                 f"block {self.block} and first {self.first} must have an entry for each axis of the "
@@ -160,11 +162,13 @@ class BlockCyclic:
             raise InvalidArgument(f"first {self.first} is outside the grid of shape {grid.shape}")
 
     def shape(self, whole: Sequence[int], rank: int) -> tuple[int, ...]:
-        """Shape of the part that a rank has of an array of shape `whole`."""
+        """Return the shape of the part that a rank has of an array of shape `whole`."""
         return tuple(len(part) for part in self.indices(whole, rank))
 
     def indices(self, whole: Sequence[int], rank: int) -> list[Any]:
-        """Along each axis, the indices in the whole of a rank's part; for ``numpy.ix_``."""
+        """Return the indices that a rank's part has in the whole array, along each axis; for
+        ``numpy.ix_``.
+        """
         whole = _extents(whole)
         if len(whole) != len(self.block):
             raise InvalidArgument(
@@ -181,7 +185,7 @@ class BlockCyclic:
 
 
 class BlockNonCyclic:
-    """One block a rank, as equal as blocks of one size allow.
+    """One block for each rank. All blocks have one size, except where the array ends.
 
     Parameters
     ----------
@@ -193,7 +197,7 @@ class BlockNonCyclic:
         self.grid = grid
 
     def bound(self, whole: Sequence[int]) -> BlockCyclic:
-        """The same distribution as a BlockCyclic, for an array of shape `whole`."""
+        """Return the same distribution as a BlockCyclic, for an array of shape `whole`."""
         whole = _extents(whole)
         if len(whole) != len(self.grid.shape):
             raise InvalidArgument(
@@ -203,7 +207,7 @@ class BlockNonCyclic:
         return BlockCyclic(self.grid, [max(1, -(-n // p)) for n, p in zip(whole, self.grid.shape)])
 
     def box(self, whole: Sequence[int], rank: int) -> Box:
-        """The box that a rank has of an array of shape `whole`."""
+        """Return the box that a rank has of an array of shape `whole`."""
         block = self.bound(whole).block
         place = self.grid.place_of(rank)
         lower = tuple(min(n, i * b) for n, i, b in zip(whole, place, block))
@@ -211,26 +215,26 @@ class BlockNonCyclic:
 
 
 class Redistribution:
-    """A redistribution that is made repeatedly. Making the object is collective.
+    """A redistribution that can be made repeatedly. Creating the object is collective.
 
     Parameters
     ----------
     comm : Communicator
         Its ranks take part.
     source : Box
-        This rank's part of the whole array. The ranks' boxes tile it.
+        This rank's part of the whole array. The boxes of all ranks cover it exactly once.
     target : Box
-        The part that this rank wants. Boxes may overlap, and leave some of the whole out.
+        The part that this rank wants. Targets may overlap, and need not cover the whole array.
     order : {"C", "F"}
-        The order of elements in memory, for both boxes.
+        The order of elements in memory, for the arrays of both boxes.
     deadline : float or datetime.timedelta, optional
-        Seconds for each call.
+        Time limit of each call, in seconds.
 
     Raises
     ------
     InvalidArgument
-        The same on all ranks: axes or orders differ between ranks, sources overlap or leave holes,
-        or a target is outside all sources.
+        Raised on all ranks: axes or orders differ between ranks, the sources overlap or leave
+        holes, or a target reaches outside the whole array.
     """
 
     @collective
@@ -262,7 +266,7 @@ class Redistribution:
 
     @property
     def whole(self) -> Box:
-        """Shape of the whole array."""
+        """The box of the whole array."""
         lower, upper = self._plan.whole
         return Box(tuple(lower), tuple(upper))
 
@@ -275,7 +279,7 @@ class Redistribution:
         x : array
             This rank's part, of the shape of `source`, contiguous in `order`.
         out : array, optional
-            Receives the part that this rank wants; by default a new array of the kind of `x`.
+            Receives the part that this rank wants; by default a new array of the package of `x`.
 
         Returns
         -------
@@ -290,18 +294,20 @@ class Redistribution:
         return out
 
     def _result(self, x: Any, out: Optional[Any]) -> Any:
-        """`out`, or a new array in host memory, after a check of both shapes."""
+        """Return `out`, or a new array in host memory. Checks both arrays before."""
         for name, array in (("x", x), ("out", out)):
             if not (hasattr(array, "shape") or (array is None and name == "out")):
                 raise InvalidArgument(f"{name} is {type_in_words(array)}, expected an array")
         if tuple(x.shape) != self._source.shape:
             raise InvalidArgument(f"x has shape {tuple(x.shape)}, expected {self._source.shape}")
-        if is_on_gpu(x):
-            return out
         if out is None:
-            return _empty_like(x, self._target.shape, self._order)
+            return None if is_on_gpu(x) else _empty_like(x, self._target.shape, self._order)
         if tuple(out.shape) != self._target.shape:
             raise InvalidArgument(f"out has shape {tuple(out.shape)}, expected {self._target.shape}")
+        if is_on_gpu(out) != is_on_gpu(x):
+            raise InvalidArgument("x and out lie in different kinds of memory")
+        if is_on_gpu(x) and out.dtype != x.dtype:
+            raise InvalidArgument(f"out is {out.dtype}, expected {x.dtype} as x")
         return out
 
     def _move_on_gpu(self, x: Any, out: Optional[Any]) -> Any:
@@ -324,7 +330,7 @@ def redistribute(
     order: Literal["C", "F"] = "C",
     deadline: Timeout = None,
 ) -> Any:
-    """Move an array from one distribution to another, once; see `Redistribution`."""
+    """Move an array once from one distribution to another; see `Redistribution`."""
     return Redistribution(comm, source, target, order, deadline)(x, out)
 
 
@@ -348,7 +354,7 @@ def _empty_like(x: Any, shape: tuple[int, ...], order: Literal["C", "F"]) -> Any
             return x.new_empty(shape)
         return x.new_empty(shape[::-1]).permute(*reversed(range(len(shape))))
     seen = np.asarray(x)
-    if seen.dtype == object and hasattr(x, "__dlpack__"):  # NumPy takes it only this way
+    if seen.dtype == object and hasattr(x, "__dlpack__"):  # NumPy reads it only by DLPack
         seen = np.from_dlpack(x)
     return np.empty(shape, seen.dtype, order=order)
 
@@ -371,7 +377,7 @@ def _wholes(values: Any, name: str) -> tuple[int, ...]:
 
 
 def _extents(shape: Any) -> tuple[int, ...]:
-    """The shape of a whole array."""
+    """Return the shape of a whole array, after a check."""
     extents = _wholes(shape, "the array's shape")
     if min(extents, default=0) < 0:
         raise InvalidArgument(f"the array's shape is {extents}; no extent is negative")

@@ -1,9 +1,9 @@
 """The exceptions of hocket.
 
-Every message says what happened, which rank it concerns, and what to try; ``status`` carries the
-same as fields. The names are those of the C++ interface. All are RuntimeErrors, as PyTorch and
-others raise. If Python has an exception of the same meaning, the class derives from it too, so
-``except TimeoutError`` and the like work.
+Every message says what happened, which rank it concerns, and what to try. ``status`` has the same
+facts as fields. The names are those of the C++ interface. All classes derive from RuntimeError,
+like the errors of PyTorch and other packages. If Python has an exception of the same meaning, the
+class also derives from that one, so that ``except TimeoutError`` and the like work.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ __all__ = [
 class RankCall(NamedTuple):
     """The last known call of one rank."""
 
-    #: The rank in the communicator, -1 where unknown.
+    #: The rank in the communicator; -1 if it is unknown.
     rank: int
-    #: The number of the call on that communicator, from 1; 0 where there was none yet.
+    #: The number of the call in that communicator, from 1; 0 if the rank has made no call yet.
     sequence: int
     #: For example ``"all_reduce #17 sum float32[1024]"``.
     call: str
@@ -40,7 +40,7 @@ class RankCall(NamedTuple):
 
 @dataclass(frozen=True)
 class Status:
-    """The fields behind a message. Absent facts are empty or -1."""
+    """The facts behind a message, as fields. A fact that is unknown is empty, 0 or -1."""
 
     #: "invalid_argument", "peer_died", "deadline_exceeded", "deadlock", "mismatch", "aborted", "rendezvous",
     #: "system" or "device".
@@ -51,9 +51,11 @@ class Status:
     operation: str = ""
     #: The rank that reports.
     rank: int = -1
-    #: The rank that caused it.
+    #: The rank that caused the error.
     peer: int = -1
     host: str = ""
+    #: The message of a refused argument, without the name of the call.
+    reason: str = ""
 
 
 class Error(RuntimeError):
@@ -62,16 +64,16 @@ class Error(RuntimeError):
     Attributes
     ----------
     status : Status or None
-        The fields behind the message; None if Python code made the error.
+        The facts behind the message; None if Python code raised the error.
     """
 
     status: Optional[Status] = None
 
 
 class InvalidArgument(Error, ValueError):
-    """An argument was refused, on this rank or on another (then the message names it).
+    """An argument was refused, on this rank or on another one, which the message names.
 
-    The call has had no effect, and the communicator can be used further.
+    The call has had no effect, and the communicator stays usable.
     """
 
 
@@ -81,11 +83,11 @@ class PeerDied(Error, ConnectionError):
     Attributes
     ----------
     rank : int
-        The dead rank, in the communicator.
+        The dead rank's number in the communicator.
     pid : int
-        Its process on its host.
+        The pid of its process on its host.
     signal : int
-        The signal that killed it; 0 if it ended by itself, or if that is not known yet.
+        The signal that killed the process; 0 if no signal did, or if the cause is not known yet.
     """
 
     rank: int = -1
@@ -99,7 +101,7 @@ class DeadlineExceeded(Error, TimeoutError):
     Attributes
     ----------
     missing : tuple of int
-        The ranks that had not arrived.
+        The ranks that had not arrived at the call.
     calls : tuple of RankCall
         The last known call of each missing rank.
     """
@@ -109,10 +111,11 @@ class DeadlineExceeded(Error, TimeoutError):
 
 
 class DeadlockError(DeadlineExceeded):
-    """Ranks of one host wait for each other in blocking calls, and none of these can end.
+    """Ranks of one host wait for each other in blocking calls, so that none of the calls can end.
 
-    No deadline would have helped, so that this comes before one, within some tenths of a second.
-    ``missing`` has the ranks that wait, ``calls`` what they were last seen doing.
+    This error is raised a few tenths of a second after the deadlock begins, long before any
+    deadline. ``missing`` has the ranks that wait, and ``calls`` has the last known call of each of
+    them.
     """
 
 
@@ -122,7 +125,7 @@ class Mismatch(Error):
     Attributes
     ----------
     calls : tuple of RankCall
-        The calls that disagree: the first rank of each kind.
+        The calls that differ. Of the ranks that made the same call, only the first is listed.
     """
 
     calls: tuple[RankCall, ...] = ()
@@ -132,7 +135,7 @@ class Aborted(Error):
     """A rank called ``abort()`` or ``rebuild()``, or gave a call up.
 
     A rank gives a call up by Ctrl-C, by dropping a pending `Work`, or by closing a communicator
-    with calls under way.
+    with pending calls.
     """
 
 
@@ -146,7 +149,7 @@ class SystemError_(Error, OSError):
     Attributes
     ----------
     error_number : int
-        The system's number of the error, also as ``errno``.
+        The system's error number, which ``errno`` has, too.
     """
 
     error_number: int = 0

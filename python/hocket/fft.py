@@ -1,4 +1,4 @@
-"""Fourier transforms of arrays that are spread over ranks.
+"""Fourier transforms of arrays that are distributed over ranks.
 
 >>> from hocket.distribution import Slab
 >>> from hocket.fft import FFT
@@ -36,46 +36,47 @@ _COMPLEXES = {"float32": "complex64", "float64": "complex128"}
 
 
 def spectrum_of(shape: Sequence[int]) -> tuple[int, ...]:
-    """Shape of a real array's spectrum: half the last axis, and one."""
+    """Return the shape of a real array's spectrum: the last axis has n // 2 + 1 elements."""
     shape = tuple(shape)
     return (*shape[:-1], shape[-1] // 2 + 1)
 
 
 class FFT:
-    """A transform that is made repeatedly. Making the object is collective.
+    """A transform that can be made repeatedly. Creating the object is collective.
 
     Parameters
     ----------
     comm : Communicator
         Its ranks take part.
     shape : sequence of int
-        Shape of the whole array; for "r2c" and "c2r" the shape of the real one.
+        Shape of the whole array; for "r2c" and "c2r" the shape of the real array.
     source, target : Box
-        This rank's part of the array, and the part of the result that it wants. The boxes of all
-        ranks tile either. By default the target is the source's box. The last axis must then be
-        whole if the transform changes its length.
+        This rank's part of the array, and the part of the result that this rank wants. The boxes of
+        all ranks cover the array, or the result, exactly once. By default the target is the
+        source's box. If the transform changes the length of the last axis, each box must then have
+        this axis whole.
     kind : {"c2c", "r2c", "c2r"}
         Complex to complex, real to complex, complex to real.
     dtype : dtype
-        Type of the real or complex numbers: "float32" and "complex64" mean the same here, and so do
+        Type of the real or complex numbers. "float32" and "complex64" mean the same here, and so do
         "float64" and "complex128".
     axes : int, optional
-        Number of last axes that are transformed, 1 to 3; the axes before are batches. By default
-        all.
+        Number of axes that are transformed, 1 to 3: the last ones. The axes before are batches. By
+        default all axes are transformed.
     norm : {"backward", "ortho", "forward", "none"}
-        As in NumPy; "none" does not scale.
+        As in NumPy; with "none" nothing is scaled.
     planning : {"measured", "estimated"}
-        "measured" lets the library try several ways first.
+        With "measured" the library tries several algorithms first, and uses the fastest.
     gpu : int, optional
-        The GPU whose memory the arrays lie in; by default they lie in the host's. All ranks have
-        one, or none has.
+        The GPU whose memory holds the arrays; by default they lie in the host's memory. Either all
+        ranks pass a GPU, or no rank does.
     deadline : float or datetime.timedelta, optional
-        Seconds for each call.
+        Time limit of each call, in seconds.
 
     Raises
     ------
     InvalidArgument
-        Raised alike on all ranks: arguments differ between ranks, or do not fit together.
+        Raised on all ranks: arguments differ between ranks, or contradict each other.
     """
 
     @collective
@@ -102,7 +103,7 @@ class FFT:
             ):
                 if value not in known:
                     raise InvalidArgument(f"{name} is {value!r}, expected one of {', '.join(known)}")
-            self.shape = _wholes(shape, "shape")
+            self.shape: tuple[int, ...] = _wholes(shape, "shape")
             if not self.shape or min(self.shape) < 0:
                 raise InvalidArgument(f"shape is {self.shape}, expected the whole array's")
             transformed = 0 if axes is None else _whole(axes, "axes")
@@ -119,7 +120,9 @@ class FFT:
             target = _checked_box("target", _target_of(self.shape, source, target, kind))
         self._dtypes = [real if kind == "r2c" else _COMPLEXES[real],
                         real if kind == "c2r" else _COMPLEXES[real]]
-        self.kind, self.source, self.target = kind, source, target
+        self.kind: str = kind
+        self.source: Box = source
+        self.target: Box = target
         self._plan = _Fft(
             comm,
             list(self.shape),
@@ -135,7 +138,7 @@ class FFT:
 
     @property
     def library(self) -> str:
-        """The library of this rank's one-dimensional transforms: "FFTW 3.3.10"."""
+        """The library of this rank's one-dimensional transforms, such as "FFTW 3.3.10"."""
         return self._plan.library
 
     @property
@@ -158,12 +161,12 @@ class FFT:
         x : array
             This rank's part, of the shape of `source`, in C order.
         out : array, optional
-            Receives the result; `x` itself if the boxes have one shape. By default a new array of
-            the kind of `x`.
+            Receives the result. It may be `x` itself if both boxes have one shape. By default a new
+            array of the package of `x`.
         direction : {"forward", "inverse"}, optional
-            By default forward, for "c2r" inverse.
+            By default "forward"; for "c2r" it is "inverse".
         stream : stream or int, optional
-            The GPU's stream; by default the current one of the arrays' package.
+            The GPU's stream; by default the current stream of the arrays' package.
 
         Returns
         -------
@@ -251,7 +254,7 @@ def fft(
     norm: Norm = "backward",
     deadline: Timeout = None,
 ) -> Any:
-    """Transform a complex array, once; see `FFT`. The boxes determine the whole shape."""
+    """Transform a complex array once; see `FFT`. The ranks' boxes determine the whole shape."""
     return _once(comm, x, source, target, "c2c", False, axes=axes, norm=norm, deadline=deadline)
 
 
@@ -265,7 +268,7 @@ def ifft(
     norm: Norm = "backward",
     deadline: Timeout = None,
 ) -> Any:
-    """Transform a complex array back, once; see `FFT`."""
+    """Transform a complex array back once; see `FFT`."""
     return _once(comm, x, source, target, "c2c", True, axes=axes, norm=norm, deadline=deadline)
 
 
@@ -279,7 +282,7 @@ def rfft(
     norm: Norm = "backward",
     deadline: Timeout = None,
 ) -> Any:
-    """Transform a real array, once; see `FFT`."""
+    """Transform a real array once; see `FFT`."""
     return _once(comm, x, source, target, "r2c", False, axes=axes, norm=norm, deadline=deadline)
 
 
@@ -294,8 +297,9 @@ def irfft(
     norm: Norm = "backward",
     deadline: Timeout = None,
 ) -> Any:
-    """Transform a real array's spectrum back, once; see `FFT`.
+    """Transform a real array's spectrum back once; see `FFT`.
 
-    `n` is the length of the real array's last axis, by default an even number.
+    `n` is the length of the real array's last axis; by default the even one of both possible
+    lengths.
     """
     return _once(comm, x, source, target, "c2r", True, n, axes=axes, norm=norm, deadline=deadline)

@@ -1,4 +1,4 @@
-"""Ranks in a grid: the neighbours of a rank, and the borders of arrays that neighbours hold."""
+"""Ranks in a grid: a rank's neighbours, and exchanges of the borders of arrays (halos)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from ._calls.types import ArrayT, Timeout, type_in_words
 from ._hocket import Communicator
 from .errors import InvalidArgument
 
-#: No rank, as beyond an end of a grid. A message to or from it completes at once, and moves nothing.
+#: No rank, such as beyond an end of a grid. A message to or from it completes at once, and moves
+#: nothing.
 NULL_RANK = -2
 
-#: Cells beside each end of an axis: one number for all, or for each axis one or a pair.
+#: Number of cells in the border at each end of an axis: one number for all axes, or for each axis
+#: one number or a pair.
 Halo = Union[int, Sequence[Union[int, tuple[int, int]]]]
 
-#: One direction along an axis: axis, destination, cells to send, source, cells to fill.
+#: One message along an axis: the axis, the destination, the cells to send, the source, the cells to
+#: fill.
 _Part = tuple[int, int, Any, int, Any]
 _MOST_KEPT = 16
 
@@ -35,7 +38,7 @@ class Grid:
     comm : Communicator
         All its ranks form the grid.
     shape : sequence of int
-        Number of ranks along each axis; one entry may be -1, and is then computed from the others.
+        Number of ranks along each axis. One entry may be -1; it is computed from the others.
     periodic : bool or sequence of bool
         True if the two ends of an axis are neighbours; one value for all axes, or one for each.
     """
@@ -49,10 +52,9 @@ class Grid:
         self.comm = comm
         self._rank = comm.rank
         #: Number of ranks along each axis.
-        self.shape = _shape(shape, comm.size)
-        axes = len(self.shape)
+        self.shape: tuple[int, ...] = _shape(shape, comm.size)
         #: True for each axis whose two ends are neighbours.
-        self.periodic = _periodic(periodic, len(self.shape))
+        self.periodic: tuple[bool, ...] = _periodic(periodic, len(self.shape))
         self._kept: dict[Any, list[_Part]] = {}
 
     def __repr__(self) -> str:
@@ -60,11 +62,11 @@ class Grid:
 
     @property
     def coordinates(self) -> tuple[int, ...]:
-        """Place of this rank."""
+        """The place of this rank in the grid."""
         return self.coordinates_of(self.comm.rank)
 
     def coordinates_of(self, rank: int) -> tuple[int, ...]:
-        """Place of a rank."""
+        """Return the place of a rank in the grid."""
         rank = _whole(rank, "rank")
         if not 0 <= rank < self.comm.size:
             raise InvalidArgument(f"rank is {rank}, expected 0 to {self.comm.size - 1}")
@@ -75,7 +77,9 @@ class Grid:
         return tuple(reversed(found))
 
     def rank_of(self, coordinates: Sequence[int]) -> int:
-        """The rank at a place; `hocket.NULL_RANK` beyond an end that is not periodic."""
+        """Return the rank at a place. Returns `hocket.NULL_RANK` beyond an end that is not
+        periodic.
+        """
         places = _wholes(coordinates, "coordinates")
         if len(places) != len(self.shape):
             raise InvalidArgument(
@@ -89,14 +93,14 @@ class Grid:
         return rank
 
     def shift(self, axis: int, distance: int = 1) -> tuple[int, int]:
-        """The source and the destination if every rank passes something on along an axis.
+        """Return the source and the destination if every rank passes data on along an axis.
 
         Parameters
         ----------
         axis : int
             Number of the axis.
         distance : int
-            Number of steps to pass it on; negative the other way.
+            Number of steps by which the data move; negative for the opposite direction.
 
         Returns
         -------
@@ -120,57 +124,62 @@ class Grid:
     ) -> ArrayT:
         """Fill the border of this rank's part from its neighbours, including corners: a halo exchange.
 
-        All ranks make the call, which is made of messages. Without a neighbour the border stays as
-        it is. A rank that refuses its arguments sends none. Its neighbours then wait until the
-        deadline, and their error says that it never came.
+        A collective call; it consists of messages. At an end of the grid without a neighbour, the
+        border stays unchanged. If a rank refuses its arguments, it sends no messages. Its
+        neighbours then wait until the deadline, and their error says that this rank never came.
 
         Parameters
         ----------
         x : array
-            This rank's part with its border around it, of NumPy or CuPy, contiguous or not. It has
-            as many axes as the grid, or more; then the first ones are the grid's. Parts may differ
-            in size along an axis, between ranks at different places on it.
+            This rank's part with a border around it, of NumPy or CuPy, contiguous or not. It has as
+            many axes as the grid, or more; the first axes are those of the grid. The sizes of parts
+            may differ along an axis between ranks at different places on this axis.
         halo : int, or sequence of int or (int, int)
-            Width of the border: everywhere; along each axis; before and behind along each axis.
+            Width of the border in cells: one number for all ends, one for each axis, or a pair
+            (before, behind) for each axis.
         tag : int
             Tag of the messages.
         deadline : float or datetime.timedelta, optional
-            Limit for the messages of each axis, in seconds.
+            Time limit of the messages along each axis, in seconds.
 
         Returns
         -------
         array
             `x`.
         """
+        data: Any = x
         try:
-            parts = self._kept[x.shape, halo, type(halo)]
+            parts = self._kept[data.shape, halo, type(halo)]
         except (AttributeError, KeyError, TypeError):
-            parts = self._parts(x, halo)
-        flags = getattr(x, "flags", None)
-        # Check all arguments before the first message: a later error would leave the others
+            parts = self._parts(data, halo)
+        flags = getattr(data, "flags", None)
+        # Check all arguments before the first message. A later error would leave the neighbours
         # waiting.
         if getattr(flags, "writeable", True) is False:
             raise InvalidArgument("x is read-only, and its border would be written to")
         is_whole = getattr(flags, "c_contiguous", False)
         for axis, destination, mine, source, border in parts:
-            if destination == self._rank:  # the rank is its own neighbour on a periodic axis
-                x[border] = x[mine].copy()
+            if destination == self._rank:  # on a periodic axis, the rank may be its own neighbour
+                data[border] = data[mine].copy()
                 continue
             in_place = axis == 0 and is_whole
-            given = None if destination == NULL_RANK else x[mine]
-            taken = None if source == NULL_RANK else x[border]
+            given = None if destination == NULL_RANK else data[mine]
+            taken = None if source == NULL_RANK else data[border]
             if not in_place:
                 given = None if given is None else given.copy(order="C")
                 taken = None if taken is None else taken.copy(order="C")
-            # A message to or from NULL_RANK moves nothing, so any array will do.
+            # A message to or from NULL_RANK moves nothing, so any array may stand in for a missing
+            # one.
             given, taken = taken if given is None else given, given if taken is None else taken
             self.comm.send_recv(given, destination, taken, source, tag, deadline)
             if not in_place and source != NULL_RANK:
-                x[border] = taken
+                data[border] = taken
         return x
 
     def _parts(self, x: Any, halo: Halo) -> list[_Part]:
-        """The messages of one exchange. Cached, as programs exchange the same again and again."""
+        """Return the messages of one exchange. Keeps them, because programs repeat the same
+        exchange.
+        """
         parts = []
         for axis, (before, behind) in enumerate(self._widths(x, halo)):
             parts += self._parts_along(axis, x.shape[axis], before, behind)
@@ -208,8 +217,8 @@ class Grid:
         def index(first: int, last: int) -> Any:
             return (slice(None),) * axis + (slice(first, last),)
 
-        # The cells that each side lacks, and the rank that has them. Two ranks that are neighbours
-        # on both sides pair their messages in this order.
+        # Each part fills the border at one side from the rank at that side. If one rank is the
+        # neighbour at both sides, its messages are paired in this order.
         parts = []
         if behind:
             border = index(end, end + behind)

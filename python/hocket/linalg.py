@@ -1,4 +1,4 @@
-"""Products of matrices that are spread over ranks: ``alpha * op(a) @ op(b) + beta * c``.
+"""Products of matrices that are distributed over ranks: ``alpha * op(a) @ op(b) + beta * c``.
 
 >>> from hocket.distribution import Slab
 >>> from hocket.linalg import Matmul
@@ -23,7 +23,7 @@ from .errors import InvalidArgument
 
 __all__ = ["Matmul", "local_shape", "matmul"]
 
-#: Distribution of a matrix. "replicated": every rank has the whole.
+#: Distribution of a matrix. "replicated": every rank has the whole matrix.
 Spread = Union[Slab, BlockNonCyclic, BlockCyclic, Literal["replicated"]]
 Op = Literal["none", "transpose", "conjugate"]
 Form = Literal["cheapest", "gathered", "reduced"]
@@ -35,7 +35,7 @@ _DTYPES = ("float8_e4m3fn", "float8_e5m2", "float16", "bfloat16", "float32", "fl
 
 
 def local_shape(spread: Spread, whole: Sequence[int], rank: int, size: int) -> tuple[int, ...]:
-    """Shape of the part that a rank of `size` has of a matrix of shape `whole`."""
+    """Return the shape of the part that a rank of `size` has of a matrix of shape `whole`."""
     whole = _wholes(whole, "whole")
     if len(whole) != 2 or min(whole) < 0:
         raise InvalidArgument(f"whole is {whole}, expected the two extents of a matrix")
@@ -51,7 +51,7 @@ def local_shape(spread: Spread, whole: Sequence[int], rank: int, size: int) -> t
 
 
 class Matmul:
-    """A product that is made repeatedly. Making the object is collective.
+    """A product that can be made repeatedly. Creating the object is collective.
 
     Parameters
     ----------
@@ -60,36 +60,37 @@ class Matmul:
     size : (int, int, int)
         m, n and k: ``op(a)`` is m x k, ``op(b)`` k x n, ``c`` and the result m x n.
     a, b, d : Slab, BlockNonCyclic, BlockCyclic or "replicated"
-        Distributions of ``a``, ``b`` and the result, as stored, before `op`. ``Slab(0)`` is by
-        rows, ``Slab(1)`` by columns; grids have two axes. ``c`` has the result's distribution.
+        Distributions of ``a``, ``b`` and the result, as they are stored, before `op`. ``Slab(0)``
+        distributes rows, ``Slab(1)`` columns. Grids have two axes. ``c`` has the result's
+        distribution.
     op_a, op_b : {"none", "transpose", "conjugate"}
-        Operation on ``a`` and ``b`` before the product; "conjugate" is the conjugate transpose.
+        Operation on ``a`` and ``b`` before the product; "conjugate" stands for conjugate transpose.
     dtype : dtype
         Type of ``a`` and ``b``: float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64,
         complex64 or complex128. Products of 8 and 16 bits are summed as float32.
     out_dtype : dtype, optional
         Type of ``c`` and the result; by default `dtype`. For float16 and bfloat16 it may be
-        float32, and for 8-bit types any real type but float64. Results too large for 8 bits become
-        the largest number.
+        float32, and for 8-bit types any real type except float64. Results too large for an 8-bit
+        type become its largest number.
     order : {"C", "F"} or three of these letters
         The order of elements in memory; three letters give it for ``a``, ``b`` and the result each.
     form : {"cheapest", "gathered", "reduced"}
         The data that ranks exchange. "gathered": each rank gets the parts of ``a`` and ``b`` that
-        its part of the result needs. "reduced": each rank multiplies its part of the inner extent,
-        and the sums are reduced. The reduction is an all-reduce if `d` is "replicated", else a
-        reduce-scatter.
+        its part of the result needs. "reduced": each rank multiplies its part along the extent k,
+        and the products are reduced. The reduction is an all-reduce if `d` is "replicated", else a
+        reduce-scatter. "cheapest": hocket chooses.
     gpu : int, optional
-        The GPU whose memory the arrays lie in; by default they lie in the host's. All ranks have
-        one, or none has.
+        The GPU whose memory holds the arrays; by default they lie in the host's memory. Either all
+        ranks pass a GPU, or no rank does.
     deadline : float or datetime.timedelta, optional
-        Seconds for each call.
+        Time limit of each call, in seconds.
     dtype_b : dtype, optional
-        Type of ``b``, if ``a`` and ``b`` are the two different kinds of 8 bits; by default `dtype`.
+        Type of ``b``, if ``a`` and ``b`` have different 8-bit types; by default `dtype`.
 
     Raises
     ------
     InvalidArgument
-        Raised alike on all ranks: arguments differ between ranks, or do not fit together.
+        Raised on all ranks: arguments differ between ranks, or contradict each other.
     """
 
     @collective
@@ -116,16 +117,16 @@ class Matmul:
                                        ("form", form, _FORMS)):
                 if value not in known:
                     raise InvalidArgument(f"{name} is {value!r}, expected one of {', '.join(known)}")
-            self.size = _wholes(size, "size")
+            self.size: tuple[int, ...] = _wholes(size, "size")
             if len(self.size) != 3 or min(self.size) < 0:
                 raise InvalidArgument(f"size is {self.size}, expected m, n and k")
             if not isinstance(order, str) or len(order) not in (1, 3) or not set(order) <= set("CF"):
                 raise InvalidArgument(f'order is {order!r}, expected "C", "F" or three such letters')
             if gpu is not None and not 0 <= _whole(gpu, "gpu") < 1 << 31:
                 raise InvalidArgument(f"gpu is {gpu}, expected a GPU's number")
-            self.dtype = name_of(dtype)
-            self.out_dtype = self.dtype if out_dtype is None else name_of(out_dtype)
-            self.dtype_b = self.dtype if dtype_b is None else name_of(dtype_b)
+            self.dtype: str = name_of(dtype)
+            self.out_dtype: str = self.dtype if out_dtype is None else name_of(out_dtype)
+            self.dtype_b: str = self.dtype if dtype_b is None else name_of(dtype_b)
             for name in (self.dtype, self.dtype_b, self.out_dtype):
                 if name not in _DTYPES:
                     raise InvalidArgument(f"dtype is {name}, expected one of {', '.join(_DTYPES)}")
@@ -136,15 +137,19 @@ class Matmul:
             spreads = [_words_of(name, spread, whole, comm.size)
                        for name, spread, whole in zip("abd", (a, b, d), wholes)]
             #: Shapes of this rank's parts of ``a``, ``b`` and the result.
-            self.shapes = [local_shape(spread, whole, comm.rank, comm.size)
-                           for spread, whole in zip((a, b, d), wholes)]
+            self.shapes: list[tuple[int, ...]] = [
+                local_shape(spread, whole, comm.rank, comm.size)
+                for spread, whole in zip((a, b, d), wholes)
+            ]
         self._plan = _Matmul(
             comm,
             list(self.size),
             spreads,
             [_OPS.index(op_a), _OPS.index(op_b), 0],
             [letter == "F" for letter in self._orders],
-            *(name.removesuffix("fn") for name in (self.dtype, self.dtype_b, self.out_dtype)),
+            self.dtype.removesuffix("fn"),
+            self.dtype_b.removesuffix("fn"),
+            self.out_dtype.removesuffix("fn"),
             _FORMS.index(form),
             gpu,
             deadline,
@@ -152,7 +157,8 @@ class Matmul:
 
     @property
     def library(self) -> str:
-        """The library of this rank's local products: "OpenBLAS 0.3.29", "cuBLAS 13.1.0"."""
+        """The library of this rank's local products, such as "OpenBLAS 0.3.29" or "cuBLAS 13.1.0".
+        """
         return self._plan.library
 
     @property
@@ -176,16 +182,16 @@ class Matmul:
         Parameters
         ----------
         a, b : array
-            This rank's parts, of ``shapes[0]`` and ``shapes[1]``, without gaps.
+            This rank's parts, of ``shapes[0]`` and ``shapes[1]``, contiguous.
         c : array, optional
-            The summand, of the result's shape and dtype. If the result is replicated, it is the
-            same on all ranks.
+            The summand, of the result's shape and dtype. If the result is replicated, all ranks
+            pass the same `c`.
         out : array, optional
-            Receives the result; `c` itself is fine. By default a new array of the kind of `a`.
+            Receives the result; it may be `c` itself. By default a new array of the package of `a`.
         alpha, beta : number
-            The same on all ranks; by default 1. `beta` scales `c`, and is refused without it.
+            The same on all ranks; by default 1. `beta` scales `c`, and is refused without `c`.
         stream : stream or int, optional
-            The GPU's stream; by default the current one of the arrays' package.
+            The GPU's stream; by default the current stream of the arrays' package.
 
         Returns
         -------
@@ -243,7 +249,7 @@ def matmul(
                 raise InvalidArgument(f"{name} is no matrix: it has not two axes")
             shapes.append(tuple(map(int, array.shape)))
         dtype, dtype_b = (name_of(getattr(x, "dtype", None)) for x in (a, b))
-        # Types other than these two pass unchanged, and are refused later if they are no arrays.
+        # Other types pass here. The constructor of Matmul refuses them later.
         dtype_b = dtype_b if {dtype, dtype_b} <= set(_DTYPES[:2]) else dtype
         spreads = [_words_of(name, spread, (0, 0), comm.size)
                    for name, spread in (("a", spread_a), ("b", spread_b))]
@@ -260,7 +266,7 @@ def matmul(
 
 
 def _whole_of(shapes: Sequence[Sequence[int]], words: Sequence[int]) -> tuple[int, int]:
-    """The whole matrix's shape, from the ranks' parts."""
+    """Return the whole matrix's shape, which follows from the shapes of the ranks' parts."""
     rows, columns = shapes[0]
     if len(words) == 1:
         total = sum(shape[words[0]] for shape in shapes)
@@ -272,7 +278,7 @@ def _whole_of(shapes: Sequence[Sequence[int]], words: Sequence[int]) -> tuple[in
 
 
 def _words_of(name: str, spread: Any, whole: tuple[int, ...], size: int) -> list[int]:
-    """The distribution as the C++ side reads it."""
+    """Return the distribution in the encoding that the C++ side reads."""
     if isinstance(spread, str) and spread == "replicated":
         return []
     if isinstance(spread, Slab):
@@ -293,7 +299,7 @@ def _words_of(name: str, spread: Any, whole: tuple[int, ...], size: int) -> list
 
 
 def _checked(name: str, array: Any, shape: tuple[int, ...], dtype: str, order: str) -> Any:
-    """The array as the C++ side takes it: in C order."""
+    """Return the array as the C++ side reads it: in C order, transposed if `order` is "F"."""
     if not hasattr(array, "shape") or not hasattr(array, "dtype"):
         raise InvalidArgument(f"{name} is {type_in_words(array)}, expected an array")
     if tuple(array.shape) != tuple(shape) or name_of(array.dtype) != dtype:

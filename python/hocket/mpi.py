@@ -1,7 +1,7 @@
-"""MPI over hocket, for programs that call MPI as they are.
+"""hocket's MPI libraries, for unchanged programs that call MPI.
 
-``hocket run --mpi`` lets mpi4py, JAX and the system's loader find these libraries. `library` is for
-a program that is started otherwise, or that loads one by itself.
+``hocket run --mpi`` makes mpi4py, JAX and the system's loader find these libraries. Call `library`
+in a program that is started otherwise, or that loads an MPI library itself.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ _NAMES = {
 
 
 def library(interface: str = "mpich") -> str:
-    """The path of hocket's MPI library with a binary interface.
+    """Return the path of hocket's MPI library for one of MPI's binary interfaces.
 
     Parameters
     ----------
     interface : {"mpich", "standard", "mpitrampoline"}
-        ``"mpich"`` is ``libmpi.so.12``, for which mpi4py's wheel has a module. ``"standard"`` is
-        ``libmpi_abi.so.1`` of MPI 5.0. ``"mpitrampoline"`` is what JAX takes as
+        ``"mpich"`` is ``libmpi.so.12``; mpi4py's wheel has a module for it. ``"standard"`` is
+        ``libmpi_abi.so.1`` of MPI 5.0. ``"mpitrampoline"`` is the library for JAX's variable
         ``MPITRAMPOLINE_LIB``.
 
     Raises
     ------
     ValueError
-        For another interface.
+        `interface` is none of these.
     FileNotFoundError
         This hocket was built without its MPI (``-DHOCKET_MPI_FACE=OFF``).
     """

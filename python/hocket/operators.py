@@ -14,34 +14,35 @@ from .errors import InvalidArgument
 
 
 class Operator:
-    """A user-defined operator: the `op` of `all_reduce`, `reduce`, `reduce_scatter`, `scan` and
-    `exscan`.
+    """A user-defined operator, for the argument `op` of `all_reduce`, `reduce`, `reduce_scatter`,
+    `scan` and `exscan`.
 
-    The ranks are taken in ascending order: ``((x0 op x1) op x2) ...``. So the function may be
-    neither commutative nor associative. If it fails on one rank, the call fails on all ranks, and
-    the communicator can be used further.
+    Ranks are combined in ascending order: ``((x0 op x1) op x2) ...``. So the function need not be
+    commutative or associative. If it fails on one rank, the call fails on all ranks, and the
+    communicator stays usable.
 
-    All ranks give the same operator. A function of another name, or another `commutative`, `dtype`
-    or `rows`, is a `Mismatch`.
+    All ranks pass the same operator. If the function's name, `commutative`, `dtype` or `rows`
+    differ between ranks, the call raises `Mismatch`.
 
     Parameters
     ----------
     function : callable, Numba cfunc, ctypes function or int
-        A function ``f(a, b)`` of two NumPy arrays, which returns their combination, element by
-        element: an array of their shape. It gets blocks of the ranks' arrays with one axis, of any
-        length.
+        A function ``f(a, b)`` of two NumPy arrays. It combines them element by element, and returns
+        an array of the same shape. Its arguments are blocks of the ranks' arrays, with one axis of
+        any length.
 
         Alternatively a C function or its address: ``void f(void *left, const void *right, size_t
-        count, void *context)``. It replaces each of the `count` elements at `left` by itself
-        combined with the element at `right`. Its `context` is NULL.
+        count, void *context)``. It combines each of the `count` elements at `left` with the element
+        at `right`, and stores the result at `left`. Its `context` is NULL.
     commutative : bool
-        True if ``f(a, b)`` is ``f(b, a)``. As ranks are taken in order, nothing depends on it.
+        True if ``f(a, b)`` is ``f(b, a)``. It changes no result, because ranks are combined in
+        order.
     dtype : optional
-        Type of the arrays that it takes; others are refused. Required for a C function.
+        Type of the arrays that the operator accepts; others are refused. Required for a C function.
     rows : bool
-        True if arrays may be cut along their first axis alone, as when each entry is a matrix.
-        Blocks then have the other axes. For a C function, `count` is then a multiple of a row's
-        elements.
+        True if arrays may be split only along their first axis, for example if each entry is a
+        matrix. Blocks then have the other axes, too. For a C function, `count` is then a multiple
+        of the number of elements in a row.
 
     Examples
     --------
@@ -63,7 +64,7 @@ class Operator:
         self._dtype = dtype
         self._rows = bool(rows)
         self._address = _address_of(function)
-        #: A ufunc writes straight into its output, and keeps no reference to it.
+        #: True for a ufunc: it writes directly into its output array, and keeps no reference to it.
         self._is_ufunc = (
             type(function) is np.ufunc
             and (function.nin, function.nout, function.signature) == (2, 1, None)
@@ -82,7 +83,7 @@ class Operator:
             raise InvalidArgument(
                 "dtype is missing: a function of C takes its elements for what it was written for; give that"
             )
-        #: Equal on all ranks, whose processes have a function of C at different addresses.
+        #: Equal on all ranks, although the processes have a C function at different addresses.
         self._identity = zlib.crc32(self._in_words().encode("utf-8", "backslashreplace"))
 
     def _in_words(self) -> str:
@@ -91,21 +92,21 @@ class Operator:
 
     @property
     def commutative(self) -> bool:
-        """True if it was declared commutative."""
+        """True if the program has declared the operator commutative."""
         return self._commutative
 
     @property
     def dtype(self) -> Any:
-        """Type of the arrays that it takes; None for any."""
+        """Type of the arrays that the operator accepts; None for any type."""
         return self._dtype
 
     @property
     def rows(self) -> bool:
-        """True if arrays are cut along their first axis alone."""
+        """True if arrays are split only along their first axis."""
         return self._rows
 
     def __repr__(self) -> str:
-        """Names the function."""
+        """Return a text that names the function."""
         return f"hocket.Operator({self._function!r})"
 
 
@@ -114,7 +115,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _name_of(function: Any) -> str:
-    """Name of a function without its module, which is `__main__` on some ranks only."""
+    """Return a function's name without its module, which is `__main__` on some ranks only."""
     while isinstance(function, functools.partial):
         function = function.func
     name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
@@ -122,7 +123,7 @@ def _name_of(function: Any) -> str:
 
 
 def _is_code(address: int) -> bool:
-    """True if the address lies in memory that can be executed, or where that is unknown."""
+    """Return True if the address lies in executable memory, or if that cannot be found out."""
     if address < 1 << 12:
         return False
     try:
@@ -138,7 +139,7 @@ def _is_code(address: int) -> bool:
 
 
 def _address_of(function: Any) -> Optional[int]:
-    """Address of a C function; None for a Python function."""
+    """Return the address of a C function; None for a Python function."""
     if isinstance(function, int) and not isinstance(function, bool):
         address: Any = function
     elif isinstance(function, ctypes._CFuncPtr):  # type: ignore[attr-defined]

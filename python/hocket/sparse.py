@@ -4,14 +4,15 @@
 >>> total = sparse.all_reduce(comm, matrix)          # a new matrix, on every rank
 >>> parts = sparse.all_gather(comm, matrix)          # a list, rank after rank
 
-Ranks may bring different numbers of entries, shapes (unless they are added), element types and
-index widths. A small call first exchanges all descriptions; no rank leaves it before all have come.
-A second call moves all contents. If a rank refuses an argument or lacks memory, all ranks hear of
-it, and the communicator can be used further. Results are new: in the format, element type and index
-width of what was sent. They lie in the memory (host or GPU) of this rank's own argument.
+Ranks may pass different numbers of entries, element types and index widths, and different shapes
+unless the arrays are added. A small call first exchanges descriptions of all arrays. No rank leaves
+this call before all ranks have come. A second call moves all contents. If a rank refuses an
+argument or lacks memory, all ranks are told, and the communicator stays usable. Results are new
+arrays, in the format, element type and index width of the sent array. They lie in the memory (host
+or GPU) of this rank's own argument.
 
-Every function takes the communicator first; ``deadline`` and ``stream`` mean the same as in its
-methods.
+Every function takes the communicator first. ``deadline`` and ``stream`` have the same meaning as in
+the communicator's methods.
 """
 
 from __future__ import annotations
@@ -77,18 +78,19 @@ def broadcast(
     ----------
     comm : Communicator
     array : sparse array
-        The array to send, at the root. Elsewhere any sparse array of the package wanted.
+        The array to send, at the root. On other ranks, any sparse array of the package (SciPy or
+        CuPy) that the result is to have.
     root : int
 
     Returns
     -------
     sparse array
-        `array` itself at the root, a new one elsewhere.
+        At the root `array` itself, on other ranks a new array.
 
     Raises
     ------
     TypeError
-        The array is not a sparse one in CSR, CSC or COO.
+        `array` is no sparse array in CSR, CSC or COO.
     """
     with announcing(comm):
         _check_root(comm, root)
@@ -114,7 +116,7 @@ def broadcast(
 def all_gather(
     comm: Communicator, array: Sparse, *, deadline: Timeout = None, stream: Stream = None
 ) -> list[Sparse]:
-    """Every rank's array, in rank order, on every rank."""
+    """Return every rank's array, in rank order, on every rank."""
     message, kind, table = _describe(comm, array, deadline, stream)
     with on(stream, kind):
         with announcing(comm):
@@ -132,7 +134,7 @@ def gather(
     deadline: Timeout = None,
     stream: Stream = None,
 ) -> Optional[list[Sparse]]:
-    """Every rank's array, in rank order, at the root; None elsewhere."""
+    """Return every rank's array, in rank order, at the root; None on other ranks."""
     with announcing(comm):
         _check_root(comm, root)
     message, kind, table = _describe(comm, array, deadline, stream)
@@ -187,10 +189,10 @@ def scatter(
     ----------
     comm : Communicator
     arrays : sequence of sparse arrays
-        At the root, one a rank. Elsewhere it may be None.
+        At the root, one array for each rank. On other ranks it may be None.
     root : int
     like : sparse array, optional
-        An array of the package wanted, if `arrays` does not show it; SciPy's by default.
+        An array of the package that the result is to have, if `arrays` is None; SciPy by default.
     """
     packed, lengths = None, None
     with announcing(comm):
@@ -272,14 +274,14 @@ def recv(
     deadline: Timeout = None,
     stream: Stream = None,
 ) -> Sparse:
-    """Receive an array from one rank; for `like` see `scatter`."""
+    """Receive an array from one rank, or from `ANY_SOURCE`; for `like` see `scatter`."""
     kind = _kind_like(like)
     row = np.zeros(LENGTH, "int64")
-    comm.recv(row, source, tag, deadline)
+    received = comm.recv(row, source, tag, deadline)
     description = decode(row)
     with on(stream, kind):
         packed = kind.xp.empty(description.offsets[3], "uint8")
-        comm.recv(packed, source, tag, deadline, stream)
+        comm.recv(packed, received.source, received.tag, deadline, stream)
         return unpack(description, packed, kind)
 
 
@@ -294,7 +296,7 @@ def send_recv(
     deadline: Timeout = None,
     stream: Stream = None,
 ) -> Sparse:
-    """Send to and receive from one rank, at once."""
+    """Send to one rank, and receive from the same rank at the same time."""
     kind = kind_of(array if like is None else like, "array")
     message = make_message(array, "array")
     row = np.zeros(LENGTH, "int64")
@@ -323,16 +325,17 @@ def reduce(
     ----------
     comm : Communicator
     array : sparse array
-        They have one shape on all ranks for a sum.
+        For a sum, all ranks pass arrays of one shape.
     op : str
-        ""sum", or "prod" (or "product"): the matrix product for matrices, and the elementwise one
-        for arrays (csr_array, ...). The root's array comes first, then the others in rising order.
+        "sum", or "prod" (or "product"): the matrix product for matrices, the elementwise product
+        for arrays (csr_array, ...). The root's array comes first, then those of the others in
+        ascending order of ranks.
     root : int
 
     Raises
     ------
     InvalidArgument
-        The shapes do not fit, or `op` is unknown; on every rank.
+        Raised on every rank: the shapes do not fit, or `op` is unknown.
     """
     message, kind, table, order = _describe_to_fold(comm, array, op, root, deadline, stream)
     arrays = _gather(comm, message, kind, table, root, deadline, stream)
@@ -370,11 +373,12 @@ def all_reduce(
         with announcing(comm):
             packed, lengths = pack([message], kind.xp)[0], lengths_of(table)
             room = kind.xp.empty(sum(lengths), "uint8") if comm.rank == 0 else None
-        # A rank leaves the gather as soon as it has sent its part, so no rank may refuse there.
+        # A rank leaves gather_v as soon as it has sent its part, so a refusal of gather_v might not
+        # reach it. The barrier waits until all ranks have passed their checks.
         comm.barrier(deadline)
         gathered = comm.gather_v(packed, room, lengths, 0, deadline, stream)
         if gathered is not None:
-            with announcing(comm):  # the others wait for it
+            with announcing(comm):  # the other ranks wait for this one in `broadcast`
                 arrays = unpack_all(table, gathered, kind)
                 array = _fold([arrays[rank] for rank in order], op, kind)
     return broadcast(comm, array, 0, deadline=deadline, stream=stream)
@@ -395,7 +399,7 @@ def reduce_scatter(
         _check_stream(stream)
         messages = make_messages(arrays, comm, "arrays")
         own = np.array([message.description.encode() for message in messages])
-    # an array that one rank cannot add is refused on all
+    # Exchanges all descriptions, so that every rank refuses an array that one rank cannot add.
     every = comm.all_gather(own, None, deadline)
     with announcing(comm):
         for place in range(comm.size):
@@ -412,7 +416,7 @@ def _check_op(op: str) -> None:
 
 
 def _check_shapes(descriptions: Sequence[Description], order: Sequence[int], op: str) -> None:
-    """Raises the same on all ranks, which have the same descriptions."""
+    """Raise the same error on all ranks, which have the same descriptions, if shapes do not fit."""
     first = descriptions[order[0]]
     columns = first.columns
     for rank in order[1:]:
@@ -437,15 +441,15 @@ def _fold(arrays: Sequence[Sparse], op: str, kind: Kind) -> Sparse:
         if op == "sum":
             result = result + other
         else:
-            result = result * other  # of matrices the matrix product, of arrays elementwise
+            result = result * other  # the matrix product for matrices, elementwise for arrays
     if result.format != wanted:
         result = result.asformat(wanted)
     return result
 
 
 def _are_mostly_empty(arrays: Sequence[Sparse]) -> bool:
-    """True if COO arrays have many more rows than entries. SciPy's addition costs time for each
-    row.
+    """Return True if COO arrays have many more rows than entries. SciPy's addition takes time for
+    each row.
     """
     rows = 8 * sum(array.nnz for array in arrays) + 1024
     return arrays[0].shape[0] > rows and all(array.format == "coo" for array in arrays)

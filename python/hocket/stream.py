@@ -1,7 +1,7 @@
-"""Working through arrays in chunks, loading the next chunk while the current one is used.
+"""Processes arrays in chunks, and loads the next chunk while the current chunk is used.
 
-On the host a separate thread copies the next chunk. For work on a GPU (``device="cuda"``) chunks
-are copied to it on one stream while another computes, ordered by events.
+On the host, a separate thread copies the next chunk. For work on a GPU (``device="cuda"``), one
+stream copies chunks to the GPU while another stream computes; events order the two.
 """
 
 from __future__ import annotations
@@ -36,25 +36,27 @@ def chunks(
     ----------
     use : callable
         Called as ``use(parts, first, last)``. The parts are the entries ``[first:last]`` of each
-        array, in a buffer that is reused after the call.
+        array. They lie in a buffer that is reused after the call.
     arrays : sequence of numpy.ndarray
-        They have equal length along the first axis. Page-locked ones load fastest onto a GPU.
+        They have equal length along the first axis. Page-locked arrays load fastest onto a GPU.
     count : int, optional
-        Number of entries, to go through numbers alone, without arrays.
+        Number of entries. Required if `arrays` is empty; then ``parts`` is empty, too.
     indices : sequence of int, optional
-        Go through these entries in place of all; ``first`` and ``last`` then count in it.
+        Indices of the entries to process, instead of all; ``first`` and ``last`` then count in this
+        list.
     chunk_size : int
-        Entries at a time, at least 1.
+        Entries of a chunk, at least 1.
     device : {"cpu", "cuda"}
-        Device of the parts: on the current GPU they are CuPy's arrays, and ``use`` runs with the
-        stream for work current.
+        Device of the parts. With "cuda" they are CuPy arrays on the current GPU, and ``use`` runs
+        with the stream for work as the current stream.
     streams : sequence, optional
-        On a GPU: a stream for loading and one for work, CuPy's.
+        On a GPU: CuPy's stream for loading and CuPy's stream for work.
 
     Raises
     ------
     InvalidArgument
-        Arrays differ in length or have masks, there is no such entry, or `chunk_size` is less than 1.
+        Arrays differ in length or have masks, an index has no entry, or `chunk_size` is less than
+        1.
     """
     length = _length(arrays, count)
     for i, x in enumerate(arrays):
@@ -81,7 +83,7 @@ def chunks(
 
 
 def _length(arrays: Sequence[Any], count: Any) -> int:
-    """Number of entries."""
+    """Return the number of entries, after a check."""
     if count is None and not arrays:
         raise InvalidArgument("arrays is empty; give count, the number of entries, to go without")
     lengths = {len(x) for x in arrays}
@@ -101,7 +103,9 @@ def _length(arrays: Sequence[Any], count: Any) -> int:
 
 
 def _entries(indices: Any, length: int) -> Any:
-    """Checked, as loading would wrap negative indices and round fractions."""
+    """Return the indices after a check, because loading would wrap wrong indices and round
+    fractions.
+    """
     chosen = np.asarray(indices)
     if chosen.ndim != 1 or (chosen.dtype.kind not in "iu" and chosen.size > 0):
         raise InvalidArgument(
@@ -148,12 +152,12 @@ def reduce(
     device: Device = "cpu",
     streams: Optional[Sequence[Any]] = None,
 ) -> list[Any]:
-    """Sum the results of a function for all chunks: ``sum(f(*parts))``.
+    """Sum a function's results over all chunks: ``sum(f(*parts))``.
 
     Parameters
     ----------
     f : callable
-        Gets a chunk of each array, returns its contributions, one for each of `shapes`.
+        Gets one chunk of each array. Returns its contributions, one for each of `shapes`.
     shapes, dtypes : sequence
         Shapes and dtypes of the sums.
     arrays, indices, chunk_size, device, streams
@@ -201,9 +205,10 @@ def modify(
     Parameters
     ----------
     f : callable
-        Gets a chunk of each array, the values so far, and the entries' indices.
+        Gets a list with one chunk of each array, the current values, and the indices of the chunk's
+        entries. Returns the new values.
     values : tuple
-        To begin with.
+        The first values.
     arrays, indices, chunk_size, device, streams
         As in `chunks`.
 

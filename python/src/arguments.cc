@@ -13,6 +13,14 @@ namespace {
   throw InvalidArgument(std::string(name) + " is " + type_in_words(value) + "; give " + wanted);
 }
 
+nb::object iterator_of(nb::handle value, const char* name, const char* wanted) {
+  nb::object iterator = nb::steal(PyObject_GetIter(value.ptr()));
+  if (iterator.is_valid()) return iterator;
+  if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw nb::python_error();
+  PyErr_Clear();
+  refuse_type(value, name, wanted);
+}
+
 std::int64_t number_between(nb::handle value,
                             const char* name,
                             std::int64_t low,
@@ -21,14 +29,14 @@ std::int64_t number_between(nb::handle value,
   const nb::object number = nb::steal(PyNumber_Index(value.ptr()));
   if (!number.is_valid()) {
     if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw nb::python_error();
-    PyErr_Clear();  // an array of several, of which NumPy says so without a name
+    PyErr_Clear();  // NumPy's error for an array of several elements names no argument
     refuse_type(value, name, "a whole number");
   }
   int overflow = 0;
   const long long result = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
   const bool is_below = overflow < 0 || result < low;
   if (is_below || overflow > 0 || result > high) {
-    // The caller that takes the number checks its lower bound, and reports a violation itself.
+    // The call that takes the number checks its lower bound, and reports a violation itself.
     const bool is_long = high > std::numeric_limits<int>::max();
     throw InvalidArgument(
         std::string(name) + " is " +
@@ -44,7 +52,7 @@ std::int64_t number_between(nb::handle value,
 }  // namespace
 
 std::string name_of_type(nb::handle value) {
-#ifdef Py_LIMITED_API  // where a type's insides are hidden
+#ifdef Py_LIMITED_API  // the limited API hides a type's fields
   const nb::handle type = value.type();
   std::string name = nb::cast<std::string>(type.attr("__name__"));
   const nb::object module = nb::getattr(type, "__module__", nb::none());
@@ -74,16 +82,11 @@ int integer_argument(nb::handle value, const char* name) {
 }
 
 std::vector<std::int64_t> long_list_argument(nb::handle values, const char* name) {
-  const nb::object iterator = nb::steal(PyObject_GetIter(values.ptr()));
-  if (!iterator.is_valid()) {
-    PyErr_Clear();
-    refuse_type(values, name, "a list of whole numbers");
-  }
+  const nb::object iterator = iterator_of(values, name, "a list of whole numbers");
   std::vector<std::int64_t> result;
   while (PyObject* entry = PyIter_Next(iterator.ptr())) {
     const nb::object owned = nb::steal(entry);
-    const std::string element = std::string(name) + "[" + std::to_string(result.size()) + "]";
-    result.push_back(long_argument(owned, element.c_str()));
+    result.push_back(long_argument(owned, element_name(name, result.size()).c_str()));
   }
   if (PyErr_Occurred() != nullptr) throw nb::python_error();
   return result;
@@ -116,13 +119,7 @@ std::string words_argument(nb::handle value, const char* name) {
 }
 
 void require_iterable(nb::handle value, const char* name, const char* wanted) {
-  PyObject* const iterator = PyObject_GetIter(value.ptr());
-  if (iterator == nullptr) {
-    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw nb::python_error();
-    PyErr_Clear();
-    refuse_type(value, name, wanted);
-  }
-  Py_DECREF(iterator);
+  iterator_of(value, name, wanted);
 }
 
 std::string path_argument(nb::handle value, const char* name) {
@@ -137,18 +134,14 @@ std::string path_argument(nb::handle value, const char* name) {
 
 std::vector<std::string> engines_argument(nb::handle engines) {
   if (engines.is_none()) return {};
-  // A str would be taken for a list of letters.
-  const nb::object iterator =
-      nb::steal(PyUnicode_Check(engines.ptr()) ? nullptr : PyObject_GetIter(engines.ptr()));
-  if (!iterator.is_valid()) {
-    PyErr_Clear();
-    refuse_type(engines, "engines", "a list of names, such as [\"shm\"]");
-  }
+  constexpr const char* kWanted = "a list of names, such as [\"shm\"]";
+  // A str would be read as a list of its letters.
+  if (PyUnicode_Check(engines.ptr())) refuse_type(engines, "engines", kWanted);
+  const nb::object iterator = iterator_of(engines, "engines", kWanted);
   std::vector<std::string> names;
   while (PyObject* entry = PyIter_Next(iterator.ptr())) {
     const nb::object owned = nb::steal(entry);
-    const std::string element = "engines[" + std::to_string(names.size()) + "]";
-    names.push_back(text_argument(owned, element.c_str()));
+    names.push_back(text_argument(owned, element_name("engines", names.size()).c_str()));
   }
   if (PyErr_Occurred() != nullptr) throw nb::python_error();
   return names;

@@ -1,7 +1,7 @@
 // Arrays as Python passes them: address, number and type of the elements.
 //
-// NumPy arrays are read through NumPy's own structs, a few loads; everything else (PyTorch, JAX,
-// anything with DLPack or the buffer protocol) goes through `foreign.h`.
+// NumPy arrays are read through NumPy's own structs, which takes a few loads. All other arrays
+// (PyTorch, JAX, anything with DLPack or the buffer protocol) go through `foreign.h`.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hocket/array_view.h"
@@ -20,16 +21,16 @@ namespace hocket::python {
 
 namespace nb = nanobind;
 
-// Keeps foreign memory exported (a DLPack tensor, a buffer), or owns memory that stands in for the
-// array. Released under the GIL.
+// Keeps the memory of an `Array` valid. It holds an export of foreign memory (a DLPack tensor, a
+// buffer), or owns memory that stands in for the array. It is destroyed with the GIL held.
 class Lease {
  public:
   Lease() noexcept = default;
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
   virtual ~Lease() = default;
-  // See strided.h.
-  virtual void land() {}
+  // Copies received data from the memory that stands in to a strided array; see strided.h.
+  virtual void copy_back() {}
 };
 
 // A resource: an argument seen as contiguous memory. It borrows the Python object, so code that
@@ -42,12 +43,13 @@ struct Array {
   bool writable = false;
   nb::handle object = {};
   std::unique_ptr<Lease> lease = {};
-  // Set for memory of a GPU: its number (kAnyDevice: the driver knows), and the current stream of
-  // the array's framework.
+  // Set for memory of a GPU: the GPU's number (kAnyDevice: the driver knows it), and the current
+  // stream of the array's framework.
   MemoryKind memory = MemoryKind::kHost;
   int device = kAnyDevice;
   std::optional<StreamRef> stream = {};
-  // Work on the array may be under way on `stream`. A call on another stream waits for it.
+  // True if work on the array may be under way on `stream`. A call on another stream must wait for
+  // it.
   bool is_at_work = false;
 
   bool is_on_gpu() const noexcept { return memory == MemoryKind::kCuda; }
@@ -58,18 +60,20 @@ struct Array {
 };
 
 // Reads the array of an argument. `name` is the argument's, for messages. Throws InvalidArgument if
-// the object is no array, not contiguous, or of a type that hocket does not take.
+// the object is no array, is not contiguous, or has a type that hocket does not support.
 Array read_array(nb::handle object, const char* name);
-// The same for an argument that is written to.
+// Reads an array that the call writes to. Throws InvalidArgument also if the array is read-only.
 Array writable_array(nb::handle object, const char* name);
 
-// Advice for messages: to make the call with `made`, a copy of the array. The statement
-// `brought_back` copies the result back; if it is empty, an assignment does.
+// Returns advice for an error message: make the call with a copy of the array, which the expression
+// `made` creates, and then copy the result back by the statement `brought_back`. If `brought_back`
+// is empty, the advice is an assignment.
 std::string by_way_of_copy(const std::string& made,
                            const char* name,
                            std::string brought_back = {});
 
-// Throws InvalidArgument if the elements lie in Fortran order. For calls that cut the array.
+// Throws InvalidArgument if the elements lie in Fortran order. Calls that split the array need C
+// order.
 void require_c_order(const Array& array, const char* name);
 // Throws InvalidArgument if one array is in C order and the other in Fortran order.
 void require_same_order(const Array& a, const char* a_name, const Array& b, const char* b_name);
@@ -77,38 +81,42 @@ void require_same_order(const Array& a, const char* a_name, const Array& b, cons
 using Shape = std::vector<std::ptrdiff_t>;
 Shape shape_of(const Array& array);
 std::string to_string(const Shape& shape);
+nb::tuple tuple_of(const Shape& shape);
 
-// A new array of the framework, dtype and order of `like`. PyTorch, CuPy and Numba get their own
-// arrays. JAX gets memory to be `finished` (immutable.h) once it is written. Other arrays in host
-// memory get NumPy's.
+// Returns a new array of the framework, dtype and order of `like`. PyTorch, CuPy and Numba get
+// arrays of their own type. JAX gets memory that `finished` (immutable.h) turns into an array after
+// the call has written it. For other arrays in host memory, the new array is NumPy's.
 nb::object new_array_like(const Array& like, const Shape& shape);
-// A new int32 array in the memory of `like`, of its shape and order; NumPy's on the host.
+// Returns a new int32 array of the shape and order of `like`, in the same memory. On the host it is
+// NumPy's.
 nb::object new_int32_beside(const Array& like);
-// A new NumPy array in C order.
+// Returns a new NumPy array in C order.
 nb::object new_numpy_array(DType dtype, const Shape& shape);
-// A NumPy array over memory that `owner` keeps alive.
+// Returns a NumPy array over memory that `owner` keeps alive.
 nb::object numpy_view(void* data, DType dtype, const Shape& shape, nb::handle owner);
 
-// A NumPy array, but no subclass; a subclass; a NumPy scalar.
+// Returns true if the object's type is of the package, such as "cupy".
+bool is_of_package(nb::handle object, std::string_view package);
+// Returns true if the object is a NumPy array, and not of a subclass.
 bool is_plain_numpy(nb::handle object) noexcept;
 bool is_numpy_subclass(nb::handle object) noexcept;
 bool is_numpy_scalar(nb::handle object) noexcept;
-// True for NumPy's scalars and Python's numbers, which never change.
+// Returns true for NumPy's scalars and Python's numbers, which are immutable.
 bool is_number(nb::handle object) noexcept;
-// Reads such a number as a read-only array without dimensions.
+// Reads a number as a read-only array without dimensions.
 Array read_number(nb::handle number, const char* name);
-// True for a NumPy array that is not contiguous. Throws InvalidArgument if it has a mask.
+// Returns true for a NumPy array that is not contiguous. Throws InvalidArgument if it has a mask.
 bool is_strided_numpy(nb::handle object, const char* name);
-// A new array without dimensions that holds the scalar.
+// Returns a new array without dimensions that holds the scalar.
 nb::object array_of_numpy_scalar(nb::handle scalar);
 
-// The DType of a numpy.dtype. Throws InvalidArgument if hocket does not take it; the message says
-// that `name` has it.
+// Returns the DType of a numpy.dtype. Throws InvalidArgument if hocket does not support it. The
+// error says that the argument `name` has this dtype.
 DType dtype_of_numpy(nb::handle dtype, const char* name);
-// "float32", numpy.float32, numpy.dtype("f4"), torch.float32, ml_dtypes.bfloat16, ...
+// Reads a dtype argument: "float32", numpy.float32, numpy.dtype("f4"), torch.float32, ...
 DType dtype_argument(nb::handle dtype);
 
-// Call once, when the module is made. Throws if NumPy cannot be imported.
+// Imports NumPy. Call it once, when the module is created. Throws if NumPy cannot be imported.
 void import_numpy();
 
 }  // namespace hocket::python

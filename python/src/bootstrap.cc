@@ -9,7 +9,7 @@
 namespace hocket::python {
 namespace {
 
-// Calls the methods of a Python object; rethrows their exceptions.
+// Forwards each call to a method of a Python object. Exceptions of these methods pass through.
 class PythonBootstrap final : public Bootstrap {
  public:
   explicit PythonBootstrap(nb::object self)
@@ -24,17 +24,15 @@ class PythonBootstrap final : public Bootstrap {
   int size() const override { return size_; }
 
   void broadcast(std::span<std::byte> bytes, int root) override {
-    const nb::gil_scoped_acquire acquire;
-    self_.attr("broadcast")(array(bytes, "uint8"), root);
+    with_gil([&] { self_.attr("broadcast")(array(bytes, "uint8"), root); });
   }
   void all_reduce(std::span<std::int64_t> values, Fold fold) override {
-    const nb::gil_scoped_acquire acquire;
     const char* op = fold == Fold::kSum ? "sum" : fold == Fold::kMin ? "min" : "max";
-    self_.attr("all_reduce")(array(std::as_writable_bytes(values), "int64"), op);
+    with_gil([&] { self_.attr("all_reduce")(array(std::as_writable_bytes(values), "int64"), op); });
   }
 
  private:
-  // A NumPy array over the memory.
+  // Returns a NumPy array over the memory, without a copy.
   static nb::object array(std::span<std::byte> bytes, const char* dtype) {
     const nb::object view = nb::steal(PyMemoryView_FromMemory(
         reinterpret_cast<char*>(bytes.data()), static_cast<Py_ssize_t>(bytes.size()), PyBUF_WRITE));
@@ -61,7 +59,7 @@ std::unique_ptr<Bootstrap> bootstrap_argument(nb::handle bootstrap, nb::handle m
   if (!nb::isinstance(bootstrap, classes.attr("Bootstrap"))) {
     PyErr_Format(PyExc_TypeError,
                  "bootstrap is a %s; derive it from hocket.Bootstrap",
-                 name_of_type(bootstrap));
+                 name_of_type(bootstrap).c_str());
     throw nb::python_error();
   }
   return std::make_unique<PythonBootstrap>(nb::borrow(bootstrap));
@@ -70,11 +68,11 @@ std::unique_ptr<Bootstrap> bootstrap_argument(nb::handle bootstrap, nb::handle m
 void refuse_joining(Bootstrap* group) {
   if (group == nullptr) return;
   try {
-    // No process has rank -1, so init refuses on all of them.
+    // No rank has the number -1, so `init` throws on all processes of the group.
     without_gil([&] { static_cast<void>(hocket::init(*group, {.rank = -1})); });
   } catch (const nb::python_error& error) {
-    if (!error.matches(PyExc_Exception)) throw;  // no failure of the group's: Ctrl-C
-  } catch (const std::exception&) {              // as it should
+    if (!error.matches(PyExc_Exception)) throw;  // not a failure of the group, but Ctrl-C
+  } catch (const std::exception&) {              // `init` is expected to throw
   }
 }
 

@@ -1,4 +1,4 @@
-// Adapts Python's bootstraps to C++'s.
+// Adapts bootstraps that are Python objects to the C++ interface `hocket::Bootstrap`.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -11,16 +11,18 @@ namespace hocket::python {
 
 namespace nb = nanobind;
 
-// The bootstrap that `init` was given: `bootstrap`, a hocket.Bootstrap, or one made of `mpi`, a
-// communicator of mpi4py. Null if both are None. Its methods run without the GIL, and take it.
+// Returns the bootstrap for `init`. It uses `bootstrap`, a hocket.Bootstrap, or `mpi`, an mpi4py
+// communicator. Returns null if both are None. Call the bootstrap's methods without the GIL,
+// because they acquire it.
 std::unique_ptr<Bootstrap> bootstrap_argument(nb::handle bootstrap, nb::handle mpi);
 
-// Tells the processes of `group`, which may be null, that this one's arguments are refused. They
-// make its calls, and would wait there. Throws only exceptions of signal handlers.
+// Tells the other processes of `group` that this process has refused its arguments. Otherwise they
+// would wait for this process. Does nothing if `group` is null. Throws only exceptions of signal
+// handlers.
 void refuse_joining(Bootstrap* group);
 
-// Runs `read`, which reads the arguments of a call that joins by `group`. Tells the group if it
-// throws.
+// Runs `read`, which reads the arguments of a call that joins a job by `group`. If `read` throws,
+// the other processes of `group` are told.
 template <typename Read>
 auto read_joining(Bootstrap* group, Read&& read) {
   try {

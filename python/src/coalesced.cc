@@ -1,6 +1,7 @@
-// Many arrays in one call.
+// Collective calls on many arrays at once.
 #include <string>
 
+#include "docstrings.h"
 #include "hocket/error.h"
 #include "immutable.h"
 #include "verbs.h"
@@ -11,16 +12,14 @@ namespace {
 using Reader = Array (*)(nb::handle, const char*);
 
 std::vector<Array> read_all(nb::handle arrays, const char* name, Reader read) {
-  // No generators: their items would be gone before it is returned.
+  // Refuses generators: the call returns its argument, and a generator would be exhausted by then.
   if (PySequence_Check(arrays.ptr()) == 0) {
     throw InvalidArgument(std::string(name) + " is " + type_in_words(arrays) +
                           "; give a list of arrays");
   }
   std::vector<Array> result;
-  std::size_t index = 0;
   for (nb::handle array : arrays) {
-    const std::string element = std::string(name) + "[" + std::to_string(index++) + "]";
-    result.push_back(read(array, element.c_str()));
+    result.push_back(read(array, element_name(name, result.size()).c_str()));
   }
   return result;
 }
@@ -50,7 +49,7 @@ std::optional<StreamRef> stream_of_all(nb::handle asked, const std::vector<Array
 
 void require_c_order(const std::vector<Array>& arrays, const char* name) {
   for (std::size_t i = 0; i < arrays.size(); ++i) {
-    python::require_c_order(arrays[i], (std::string(name) + "[" + std::to_string(i) + "]").c_str());
+    python::require_c_order(arrays[i], element_name(name, i).c_str());
   }
 }
 
@@ -96,7 +95,7 @@ nb::object broadcast(CommunicatorObject& self,
   return nb::borrow(arrays);
 }
 
-// New arrays for `in` of every rank.
+// Returns new arrays, each with room for the array of every rank, stacked along a new first axis.
 nb::object stacked_like(const std::vector<Array>& in, int size) {
   nb::list fresh;
   for (const Array& array : in) {
@@ -113,7 +112,7 @@ nb::object finished_list(nb::handle results, std::optional<StreamRef> stream) {
   return all;
 }
 
-// The inputs and outputs of a call that cuts or joins arrays.
+// The inputs and outputs of a call that splits or joins arrays.
 struct Sides {
   std::vector<Array> in;
   std::vector<Array> out;
@@ -198,8 +197,7 @@ void bind_coalesced(CommunicatorClass& cls) {
           arg("stream") = nb::none(),
           nb::sig("def all_reduce_coalesced(self, arrays: Sequence[Array], op: Op = 'sum', "
                   "deadline: Timeout = None, stream: Stream = None) -> Sequence[Array]"),
-          "Like `all_reduce` of each array in place, in one call. They may differ in dtype and "
-          "size; all ranks bring the same list. Returns `arrays`.");
+          docstring_of("Communicator.all_reduce_coalesced"));
   cls.def("broadcast_coalesced",
           &broadcast,
           arg("arrays").none(),

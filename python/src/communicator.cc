@@ -1,10 +1,12 @@
-// The communicator itself: who is in it, groups made of it, its failure and its end.
+// Python's Communicator: its ranks, the groups made from it, its failure and its end.
 #include <nanobind/stl/string.h>
 
 #include <chrono>
 #include <limits>
+#include <memory>
 #include <string>
 
+#include "docstrings.h"
 #include "errors.h"
 #include "hocket/admission.h"
 #include "hocket/audit.h"
@@ -13,7 +15,7 @@
 namespace hocket::python {
 namespace {
 
-// The world goes with the last communicator of it that is closed or forgotten.
+// Closes a communicator. The world ends when the last of its communicators is closed.
 void close_communicator(CommunicatorObject& self) {
   std::shared_ptr<World> world = std::move(self.world);
   self.is_closed = true;
@@ -29,14 +31,15 @@ void close_communicator(CommunicatorObject& self) {
   });
 }
 
-// Returns true if this rank leaves its world by closing this communicator. The program may go on
-// after the block of any other one.
+// Returns true if this rank leaves its world by closing this communicator. After the `with` block
+// of any other communicator, the program may go on with this world.
 bool leaves_world(const CommunicatorObject& self) {
   return self.world &&
          (self.world.use_count() == 1 || self.comm.name() == self.world->communicator().name());
 }
 
-// An error of closing must not replace the exception that ends the block.
+// Implements `__exit__`: closes the communicator. If an exception ends the `with` block, the other
+// ranks are told its reason. An error of closing must not replace that exception.
 void leave_block(nb::handle object, nb::args exception) {
   CommunicatorObject& self = nb::cast<CommunicatorObject&>(object);
   if (exception.size() == 0 || exception[0].is_none()) return close_communicator(self);
@@ -52,6 +55,17 @@ void leave_block(nb::handle object, nb::args exception) {
     PyErr_WriteUnraisable(object.ptr());
   }
 }
+
+// A context manager: errors name the calls inside it as parts of one call, `whole`.
+struct NamedCalls {
+  nb::object communicator;
+  std::string whole;
+  std::unique_ptr<WholeCall> scope;
+
+  void enter() {
+    scope = std::make_unique<WholeCall>(nb::cast<CommunicatorObject&>(communicator).comm, whole);
+  }
+};
 
 nb::tuple to_tuple(std::span<const int> numbers) {
   nb::list list;
@@ -78,12 +92,12 @@ void bind_facts(CommunicatorClass& cls) {
       "rank",
       [](const CommunicatorObject& s) { return s.comm.rank(); },
       nb::sig("def rank(self) -> int"),
-      "This process's number, from 0; -1 where it is not a member.");
+      "This process's number, from 0; -1 if it is not a member.");
   cls.def_prop_ro(
       "size",
       [](const CommunicatorObject& s) { return s.comm.size(); },
       nb::sig("def size(self) -> int"),
-      "How many ranks there are.");
+      "Number of ranks.");
   cls.def_prop_ro(
       "is_member",
       [](const CommunicatorObject& s) { return s.comm.is_member(); },
@@ -93,7 +107,7 @@ void bind_facts(CommunicatorClass& cls) {
       "name",
       [](const CommunicatorObject& s) { return to_text(s.comm.name()); },
       nb::sig("def name(self) -> str"),
-      "\"world\" for the first; what messages call it.");
+      "The name in error messages; \"world\" for the first.");
   cls.def_prop_ro(
       "world_ranks",
       [](const CommunicatorObject& s) { return to_tuple(s.comm.world_ranks()); },
@@ -130,7 +144,8 @@ CommunicatorObject admit(CommunicatorObject& self,
                         .rebuild = rebuild_options(deadline, exclude_missing, allow_minority)};
   };
   const AdmitOptions options = read_arguments(self, read, &refuse_rebuild);
-  // Another thread may use the object meanwhile.
+  // Uses a Communicator of its own, because another thread may use `self` while the GIL is
+  // released.
   Communicator members(self.comm.impl());
   std::shared_ptr<World> world;
   try {
@@ -148,7 +163,7 @@ CommunicatorObject admit(CommunicatorObject& self,
   return made;
 }
 
-// The world of a communicator. Throws if its ranks are threads.
+// Returns the world of a communicator. Throws InvalidArgument if its ranks are threads.
 const World& world_of(const CommunicatorObject& self, const char* what) {
   if (self.world) return *self.world;
   throw InvalidArgument(std::string(what) + ": ranks that are threads take no newcomers in");
@@ -169,46 +184,19 @@ void bind_admission(CommunicatorClass& cls) {
       nb::sig("def admit(self, newcomers: int = 1, patience: Timeout = None, *, "
               "keep_ranks: bool = True, deadline: Timeout = None, exclude_missing: bool = False, "
               "allow_minority: bool = False) -> Communicator"),
-      R"(Take newcomers into the job: processes that wait at its door, started with ``hocket run
---join`` or ``hocket.init(join=...)``.
-
-To be called by all ranks that are left, as `rebuild`: after an error that ended this communicator,
-or at any time. It returns the communicator of a new world of members and newcomers. Fewer newcomers
-than asked for, and ranks that die meanwhile, are no error: see `size` and `newcomers`. This
-communicator has ended with it. If the call fails, it is what `rebuild` returns instead.
-
-Parameters
-----------
-newcomers : int
-    The most that are taken in; 0 takes none.
-patience : float, timedelta or None
-    How long to wait until so many have come; None for 10 s, 0 for those that wait already.
-keep_ranks : bool
-    Members keep their ranks in the world, and newcomers get the empty ones, then new ones. False:
-    members come first, in order.
-deadline, exclude_missing, allow_minority
-    For members that live but do not call it; see `rebuild`.
-
-Raises
-------
-InvalidArgument
-    An argument is refused, here or on another rank, which is named; or the ranks are threads.
-RendezvousError
-    The door cannot be opened, or the members cannot meet in a new world; it says why.
-DeadlineExceeded
-    Members that live did not come; it names them.)");
+      docstring_of("Communicator.admit"));
   cls.def_prop_ro(
       "door",
       [](const CommunicatorObject& s) { return to_text(world_of(s, "door").launch().door); },
       nb::sig("def door(self) -> str"),
-      "The address where newcomers wait for `admit`, for `hocket.init(join=...)`.");
+      "The address where newcomers wait for `admit`; they pass it to `hocket.init(join=...)`.");
   cls.def_prop_ro(
       "newcomers",
       [](const CommunicatorObject& s) {
         return to_tuple(world_of(s, "newcomers").launch().newcomers);
       },
       nb::sig("def newcomers(self) -> tuple[int, ...]"),
-      "The ranks in the world that the `admit` which made it took in, in order.");
+      "The newcomers of the `admit` that made this world: their ranks in it, in order.");
 }
 
 void bind_children(CommunicatorClass& cls) {
@@ -230,11 +218,7 @@ void bind_children(CommunicatorClass& cls) {
       arg("deadline") = nb::none(),
       nb::sig(
           "def new_group(self, ranks: Iterable[int], deadline: Timeout = None) -> Communicator"),
-      R"(Make a communicator of some ranks, numbered in the order given.
-
-Every rank of this communicator makes the call, with the same list; those that are not in it get a
-communicator of which they are no member.
-)");
+      docstring_of("Communicator.new_group"));
   cls.def(
       "grid",
       [](nb::handle self, nb::handle shape, nb::handle periodic) {
@@ -244,7 +228,7 @@ communicator of which they are no member.
       arg("periodic").none() = false,
       nb::sig("def grid(self, shape: Sequence[int], "
               "periodic: Union[bool, Sequence[bool]] = False) -> Grid"),
-      "The ranks as a grid; see `hocket.Grid`. Of this rank alone: nobody is asked.");
+      "The ranks as a grid; see `hocket.Grid`. Local: it communicates with no other rank.");
   cls.def(
       "split",
       [](CommunicatorObject& s, nb::handle color, nb::handle key, nb::handle deadline) {
@@ -261,15 +245,7 @@ communicator of which they are no member.
       arg("deadline") = nb::none(),
       nb::sig(
           "def split(self, color: int, key: int = 0, deadline: Timeout = None) -> Communicator"),
-      R"(Part the ranks into communicators, one for each color.
-
-Parameters
-----------
-color : int
-    Ranks of equal color come together; negative for none.
-key : int
-    The order within; ties by the old rank.
-)");
+      docstring_of("Communicator.split"));
   cls.def(
       "duplicate",
       [](CommunicatorObject& s, nb::handle deadline) {
@@ -286,15 +262,14 @@ key : int
         return child(s, without_gil([&] { return Communicator(s.comm.intra_node().impl()); }));
       },
       nb::sig("def intra_node(self) -> Communicator"),
-      "The members on this rank's host. Made at the first use, which is a collective call.");
+      "The members on this rank's host. The first use makes it, which is a collective call.");
   cls.def_prop_ro(
       "inter_node",
       [](CommunicatorObject& s) {
         return child(s, without_gil([&] { return Communicator(s.comm.inter_node().impl()); }));
       },
       nb::sig("def inter_node(self) -> Communicator"),
-      "The members with this one's rank on their hosts, one a host. Made at the first use, which "
-      "is a collective call.");
+      docstring_of("Communicator.inter_node"));
 }
 
 void bind_rebuild(CommunicatorClass& cls) {
@@ -317,31 +292,7 @@ void bind_rebuild(CommunicatorClass& cls) {
       arg("allow_minority").none() = false,
       nb::sig("def rebuild(self, deadline: Timeout = None, *, exclude_missing: bool = False, "
               "allow_minority: bool = False) -> Communicator"),
-      R"(Make the communicator of the next epoch: those ranks that are left, numbered anew.
-
-To be called by all ranks that are left, after an error that ended this communicator
-(`PeerDied`, `DeadlineExceeded`, `Mismatch`, `Aborted`) or at any time; calls of the others that
-wait for this rank then end with `Aborted`. All that it returns on have the same members, in their
-old order. This communicator has ended with it.
-
-Parameters
-----------
-deadline : float, timedelta or None
-    How long to wait for ranks that live but do not call it; None for the default deadline.
-exclude_missing : bool
-    Go on without those then, instead of raising `DeadlineExceeded`.
-allow_minority : bool
-    Across hosts: go on though ranks that cannot be heard may be as many, and do the same.
-
-Raises
-------
-DeadlineExceeded
-    Ranks that live did not come; it names them. It can be called again.
-RendezvousError
-    The others have gone on without this rank, or may have, as they cannot be heard.
-InvalidArgument
-    An argument is refused, here or on another rank, which is named; all may call it again.
-)");
+      docstring_of("Communicator.rebuild"));
   cls.def_prop_ro(
       "epoch",
       [](const CommunicatorObject& s) { return s.comm.epoch(); },
@@ -349,7 +300,7 @@ InvalidArgument
       "How often it has been rebuilt: 0 for the first.");
 }
 
-void bind_life(CommunicatorClass& cls) {
+void bind_failure(CommunicatorClass& cls) {
   using nb::arg;
   cls.def(
       "abort",
@@ -359,8 +310,7 @@ void bind_life(CommunicatorClass& cls) {
       },
       arg("reason").none() = "",
       nb::sig("def abort(self, reason: str = '') -> None"),
-      "End the pending and later calls of all ranks with `Aborted`, now, without their doing. May "
-      "be called while another thread waits in a call.");
+      docstring_of("Communicator.abort"));
   cls.def(
       "refuse",
       [](CommunicatorObject& s, nb::handle reason) {
@@ -370,8 +320,7 @@ void bind_life(CommunicatorClass& cls) {
       },
       arg("reason").none(),
       nb::sig("def refuse(self, reason: str) -> NoReturn"),
-      "Take part in the next call by refusing it: raises `InvalidArgument` here and, at once, on "
-      "the other ranks. For layers above that check arguments of their own.");
+      docstring_of("Communicator.refuse"));
   cls.def_prop_ro(
       "status",
       [](const CommunicatorObject& s) -> nb::object {
@@ -380,6 +329,9 @@ void bind_life(CommunicatorClass& cls) {
       },
       nb::sig("def status(self) -> Optional[Status]"),
       "The error that ended this communicator; None while it works.");
+}
+
+void bind_settings(CommunicatorClass& cls) {
   cls.def_prop_rw(
       "deadline",
       [](const CommunicatorObject& s) {
@@ -393,8 +345,7 @@ void bind_life(CommunicatorClass& cls) {
       nb::for_getter(nb::sig("def deadline(self) -> float")),
       nb::for_setter(nb::arg("seconds").none()),
       nb::for_setter(nb::sig("def deadline(self, seconds: Timeout) -> None")),
-      "Seconds that a call on this rank may take unless it says otherwise: infinity for ever, None "
-      "for what the communicator was made with.");
+      docstring_of("Communicator.deadline"));
   cls.def_prop_rw(
       "allow_pickle",
       [](const CommunicatorObject& s) { return s.allows_pickle; },
@@ -404,10 +355,7 @@ void bind_life(CommunicatorClass& cls) {
       nb::for_getter(nb::sig("def allow_pickle(self) -> bool")),
       nb::for_setter(nb::arg("allow").none()),
       nb::for_setter(nb::sig("def allow_pickle(self, allow: bool) -> None")),
-      R"(Whether calls on this rank send and take what only pickle can carry, unless they say otherwise.
-
-See `broadcast_object`. All ranks must say it. Communicators made of this one do as it does.
-)");
+      docstring_of("Communicator.allow_pickle"));
   cls.def_prop_rw(
       "audit",
       [](const CommunicatorObject& s) { return is_audited(s.comm); },
@@ -418,27 +366,38 @@ See `broadcast_object`. All ranks must say it. Communicators made of this one do
       nb::for_getter(nb::sig("def audit(self) -> bool")),
       nb::for_setter(nb::arg("audit").none()),
       nb::for_setter(nb::sig("def audit(self, audit: bool) -> None")),
-      R"(Whether this rank keeps an audit of the calls, for ``hocket trace --diff``.
+      docstring_of("Communicator.audit"));
+}
 
-Communicators made of this one do as it does. Without HOCKET_AUDIT the file lies beside the trace, or
-in ``hocket-audit``.
-)");
+void bind_tasks(CommunicatorClass& cls) {
+  cls.def(
+      "_named",
+      [](nb::handle self, std::string whole) {
+        return NamedCalls{nb::borrow(self), std::move(whole), {}};
+      },
+      nb::arg("whole"),
+      nb::sig("def _named(self, whole: str) -> _NamedCalls"),
+      "A context in which errors name this rank's calls as `whole`, which consists of them.");
   cls.def(
       "_begin_task",
       [](CommunicatorObject& s, std::uint32_t number) { s.comm.begin_task(number); },
       nb::arg("number"),
       nb::sig("def _begin_task(self, number: int) -> None"),
-      "Say that this rank begins one of the tasks that all ranks are given.");
+      "Announce that this rank begins a task, which all ranks are given.");
   cls.def(
       "_end_task",
       [](CommunicatorObject& s) { return s.comm.end_task(); },
       nb::sig("def _end_task(self) -> bool"),
-      "Say that this rank has ended it; False, and nothing is said, while it has calls under way.");
+      R"(Tell the others that this rank has ended the task. While calls are under way, returns False and tells
+nothing.)");
+}
+
+void bind_reports(CommunicatorClass& cls) {
   cls.def(
       "last_calls",
       [](const CommunicatorObject& s) { return to_list(s.comm.last_calls()); },
       nb::sig("def last_calls(self) -> list[RankCall]"),
-      "What each rank last called, as far as it can be seen from here.");
+      "The last call of each rank, as far as this rank can see.");
   cls.def(
       "recent_calls",
       [](const CommunicatorObject& s) { return to_list(s.comm.recent_calls()); },
@@ -455,35 +414,15 @@ in ``hocket-audit``.
       },
       nb::arg("directory") = nb::none(),
       nb::sig("def dump(self, directory: Optional[Union[str, PathLike[str]]] = None) -> str"),
-      R"(Write the flight record to a file: what each rank was last seen in, this rank's last calls,
-and the error if there is one.
+      docstring_of("Communicator.dump"));
+}
 
-Parameters
-----------
-directory : path, optional
-    By default where HOCKET_DUMP_DIR says. Made where it does not exist.
-
-Returns
--------
-str
-    The file's name. Any thread may ask, also while another one waits in a call.
-)");
+void bind_end(CommunicatorClass& cls) {
   cls.def("close",
           &close_communicator,
           nb::lock_self(),
           nb::sig("def close(self) -> None"),
-          R"(Give back what the communicator holds; later calls are refused.
-
-Local and cheap, but where calls on GPUs are under way: these end first, well or not, until their
-deadlines.
-
-Raises
-------
-Error
-    What ended a call on a GPU, where no call has raised it yet. The communicator is closed all the
-    same. At the interpreter's end, and in a child of multiprocessing, this is printed on standard
-    error instead, and the exit code is 1.
-)");
+          docstring_of("Communicator.close"));
   cls.def(
       "__enter__",
       [](nb::handle self) { return nb::borrow(self); },
@@ -494,26 +433,23 @@ Error
 }  // namespace
 
 CommunicatorClass bind_communicator(nb::module_& module) {
-  CommunicatorClass cls(module,
-                        "Communicator",
-                        nb::is_weak_referenceable(),
-                        R"(A set of ranks, numbered from 0, and everything they can do together.
-
-Comes from :func:`hocket.init`, or is made of another. All ranks make the same calls in the same
-order; what they disagree in is raised as `Mismatch` on all of them. Every call has a deadline.
-
-Arrays are contiguous ones of NumPy, CuPy, PyTorch or JAX, or anything with DLPack or the buffer
-protocol, in the host's memory or a GPU's. What `out` is left away for is said at each call. Threads
-may use different communicators at once, one communicator only in turns.
-
-After `PeerDied`, `DeadlineExceeded`, `Mismatch`, `Aborted` or `DeviceError` every later call raises
-the same; after `InvalidArgument` the communicator can be used further.
-)");
+  CommunicatorClass cls(
+      module, "Communicator", nb::is_weak_referenceable(), docstring_of("Communicator"));
+  nb::class_<NamedCalls>(module, "_NamedCalls")
+      .def("__enter__", &NamedCalls::enter, nb::sig("def __enter__(self) -> None"))
+      .def(
+          "__exit__",
+          [](NamedCalls& self, nb::args) { self.scope.reset(); },
+          nb::sig("def __exit__(self, *exc_info: object) -> None"));
   bind_facts(cls);
   bind_children(cls);
   bind_admission(cls);
   bind_rebuild(cls);
-  bind_life(cls);
+  bind_failure(cls);
+  bind_settings(cls);
+  bind_tasks(cls);
+  bind_reports(cls);
+  bind_end(cls);
   return cls;
 }
 

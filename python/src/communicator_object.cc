@@ -12,7 +12,8 @@ namespace hocket::python {
 namespace {
 
 double seconds_of(nb::handle value, const char* name) {
-  // Any number, such as NumPy's scalars; a str is none, though it can be read as one.
+  // Accepts any number, such as NumPy's scalars. Refuses a str, although Python's float() would
+  // parse it.
   if (PyFloat_Check(value.ptr()) || PyIndex_Check(value.ptr()) != 0 ||
       nb::hasattr(value.type(), "__float__")) {
     const double seconds = PyFloat_AsDouble(value.ptr());
@@ -32,20 +33,22 @@ double seconds_of(nb::handle value, const char* name) {
                         "; give seconds, a datetime.timedelta, math.inf, or None for the default");
 }
 
-// One line, such as "RuntimeError: no". `what()` would begin with the traceback of Python code,
-// such as an argument's hook. A refusal's text is cut, and would lose the error.
+// Returns one line that describes an exception, such as "RuntimeError: no". `what()` is not used,
+// because it begins with the traceback of Python code. The text of a refusal has a limited length,
+// so the traceback could push the error out.
 std::string summary(const nb::python_error& error) {
   std::string text = nb::type_name(error.type()).c_str();
   const nb::object words = nb::steal(PyObject_Str(error.value().ptr()));
   const nb::object bytes = nb::steal(
       words.is_valid() ? PyUnicode_AsEncodedString(words.ptr(), "utf-8", "backslashreplace")
                        : nullptr);
-  PyErr_Clear();  // `__str__` is Python code too
+  PyErr_Clear();  // `__str__` is Python code, too, and may raise
   if (!bytes.is_valid() || PyBytes_Size(bytes.ptr()) == 0) return text;
   return text + ": " + PyBytes_AsString(bytes.ptr());
 }
 
-// MPI may have been finalized by then.
+// Returns true if the process is ending and the world can still leave the job. With the engine mpi
+// it cannot leave, because MPI may have been finalized already.
 bool leaves_at_exit(const World& world) {
   return is_ending() && std::ranges::find(world.engines(), "mpi") == world.engines().end();
 }
@@ -76,7 +79,7 @@ void announce_refusal(CommunicatorObject& self, Refuse refuse) {
     without_gil([&] { refuse(self.comm, reason); });
   } catch (const nb::python_error&) {
     throw;
-  } catch (const std::exception&) {  // as it should
+  } catch (const std::exception&) {  // the refused call has thrown, as it should
   }
 }
 
@@ -88,6 +91,12 @@ std::string to_string(const Shape& shape) {
   return text + ")";
 }
 
+nb::tuple tuple_of(const Shape& shape) {
+  nb::list extents;
+  for (const std::ptrdiff_t extent : shape) extents.append(extent);
+  return nb::tuple(extents);
+}
+
 namespace {
 
 [[noreturn]] void refuse_duration(double seconds, const char* name, const char* wanted) {
@@ -97,7 +106,7 @@ namespace {
 }
 
 std::optional<Duration> duration_of(double seconds) {
-  constexpr double kCenturySeconds = 3.2e9;  // longer is for ever, and overflows nanoseconds
+  constexpr double kCenturySeconds = 3.2e9;  // more means forever, and would overflow a Duration
   if (seconds > kCenturySeconds) return kForever;
   return Duration(static_cast<Duration::rep>(seconds * 1e9));
 }

@@ -1,6 +1,8 @@
-// Shared by the classes of the module: the communicator behind Python's, options, the GIL.
+// Declares what the module's classes share: the object behind Python's Communicator, options, the
+// GIL.
 #pragma once
 
+#include <cxxabi.h>
 #include <nanobind/nanobind.h>
 #include <unistd.h>
 
@@ -22,9 +24,9 @@
 
 namespace hocket::python {
 
-// Releases the GIL for its lifetime. Before 3.14, Python ends a daemon thread that wants the GIL
-// back after the interpreter's end. It does so by unwinding, which no destructor survives, so such
-// a thread sleeps until the process has ended.
+// Releases the GIL while the object exists. After the interpreter has ended, Python before 3.14
+// unwinds the stack of a daemon thread that asks for the GIL. An unwinding that leaves a destructor
+// ends the process, so this destructor lets the thread sleep until the process exits.
 class GilGivenAway {
  public:
   GilGivenAway() noexcept : state_(PyEval_SaveThread()) {}
@@ -42,8 +44,8 @@ class GilGivenAway {
   PyThreadState* state_;
 };
 
-// Takes the GIL for as long as it lives, in a thread that Python may not know; where the
-// interpreter ends, the same.
+// Holds the GIL while the object exists, in a thread that Python may not know. If the interpreter
+// has ended, the thread sleeps, as with GilGivenAway.
 class GilTaken {
  public:
   GilTaken() {
@@ -61,8 +63,34 @@ class GilTaken {
   PyGILState_STATE state_;
 };
 
-// During its lifetime this thread's waits do not check for signals (see `set_interrupt_check`).
-// Python handles them afterwards. For destructors, which cannot raise.
+// Runs `f` with the GIL, in a thread that Python may not know. `f` may release the GIL and acquire
+// it again. If the interpreter has ended meanwhile, the thread sleeps, as with GilGivenAway.
+template <typename F>
+decltype(auto) with_gil(F&& f) {
+  const GilTaken gil;
+  try {
+    return std::forward<F>(f)();
+  } catch (const abi::__forced_unwind&) {
+    for (;;) ::pause();
+  }
+}
+
+// Marks this thread as calling a Python function from within hocket, while the object exists. At
+// Python's end, `finish_callbacks` forbids new callbacks and waits for the running ones.
+class Callback {
+ public:
+  Callback() noexcept;
+  ~Callback();
+  Callback(const Callback&) = delete;
+  Callback& operator=(const Callback&) = delete;
+  // Returns false once Python ends, except in Python's main thread.
+  bool may_run() const noexcept;
+};
+void finish_callbacks();
+
+// While the object exists, waits of this thread do not check for signals (see
+// `set_interrupt_check`). Python handles the signals afterwards. Destructors use it because they
+// cannot raise.
 class SignalsLeftAlone {
  public:
   SignalsLeftAlone() noexcept;
@@ -71,15 +99,16 @@ class SignalsLeftAlone {
   SignalsLeftAlone& operator=(const SignalsLeftAlone&) = delete;
 };
 
-// True if objects are destroyed because the process is about to exit.
+// Returns true if objects are destroyed because the process is about to exit.
 bool is_ending();
 
-// Throws the exception of a signal's handler (Ctrl-C: KeyboardInterrupt), if there is one.
+// Throws the exception that a signal's handler has raised, if any (Ctrl-C: KeyboardInterrupt).
 void throw_if_signalled();
 
-// Runs a call that may wait, while other Python threads go on. An exception of a signal's handler
+// Runs a call that may wait. Other Python threads run meanwhile. An exception of a signal's handler
 // takes precedence over the call's outcome. If the call fails, signals are checked once more:
-// Ctrl-C goes to all ranks, and most ranks first see another rank's Aborted.
+// Ctrl-C reaches all ranks, and most ranks see another rank's Aborted before they notice their own
+// signal.
 template <typename F>
 decltype(auto) without_gil(F&& f) {
   const auto call = [&]() -> decltype(auto) {
@@ -91,7 +120,7 @@ decltype(auto) without_gil(F&& f) {
       throw;
     }
   };
-  // It may have ended well beside the signal.
+  // A signal may have arrived although the call succeeded.
   const auto look = [] {
     if (PyErr_Occurred() != nullptr) throw nb::python_error();
   };
@@ -105,7 +134,7 @@ decltype(auto) without_gil(F&& f) {
   }
 }
 
-// The same for work that ends in moments, or is abandoned. No signal interrupts it.
+// Runs work that ends soon, without the GIL. Signals do not interrupt it.
 template <typename F>
 decltype(auto) without_gil_or_signals(F&& f) {
   const SignalsLeftAlone left;
@@ -113,8 +142,9 @@ decltype(auto) without_gil_or_signals(F&& f) {
   return std::forward<F>(f)();
 }
 
-// A resource: a Work as Python holds it. The destructor of a pending one gives the call up. It
-// waits for other threads at work on the communicator, without the GIL, which they may want.
+// A resource: a Work as Python holds it. If the call is pending, the destructor gives the call up.
+// For that it waits for other threads that work on the communicator. It waits without the GIL,
+// because those threads may need the GIL.
 class Started : public Work {
  public:
   Started() noexcept = default;
@@ -130,7 +160,7 @@ class Started : public Work {
     if (!has_ended_) without_gil_or_signals([this] { const Work last(std::move(*this)); });
   }
 
-  // Called once the call is known to have ended. Its destructor then skips the wait.
+  // Call it once the call is known to have ended. The destructor then does not wait.
   void has_ended() noexcept { has_ended_ = true; }
   bool is_known_ended() const noexcept { return has_ended_; }
 
@@ -141,22 +171,23 @@ class Started : public Work {
 class OwnOperator;
 class Watchers;
 
-// Python's `Work`: the C++ one, and the objects that must outlive it.
+// The state of Python's `Work`: the C++ Work, and the objects that must outlive it.
 struct WorkHandle {
-  std::vector<nb::object> objects;  // the arrays of the call
+  std::vector<nb::object> objects;  // the arrays of the call, kept alive
   std::vector<std::shared_ptr<Lease>> leases;
   nb::object result;
-  std::string call;                         // its name
+  std::string call;                         // the call's name, such as "all_reduce"
   std::shared_ptr<OwnOperator> own = {};    // the user's operator; null: one of hocket's
-  std::shared_ptr<Watchers> watchers = {};  // null: its end is awaited by `work` alone
-  bool given_up = false;                    // by the destructor of its awaiter
-  // For a call of objects: makes `result`, which is null before, when the call has ended well.
+  std::shared_ptr<Watchers> watchers = {};  // told when the call ends; null: nobody asked
+  bool given_up = false;                    // true once the destructor of its awaiter gave it up
+  // Set for a call that carries Python objects: makes `result` once the call has succeeded.
+  // `result` is null until then.
   std::function<nb::object()> make = {};
   Started work;  // last: destroyed first, and the arrays are unused after it
 };
 
-// Arrays of calls that streams of GPUs have not finished. Guarded by the GIL, or by the mutex in a
-// Python without one. They are destroyed without either.
+// Keeps the arrays of calls that GPUs' streams have not finished. The list is guarded by the GIL,
+// or by the mutex in a Python without GIL. Arrays are destroyed after the mutex has been released.
 class HeldWork {
  public:
   bool is_empty() {
@@ -167,7 +198,7 @@ class HeldWork {
     const nb::ft_lock_guard lock(mutex_);
     return std::exchange(works_, {});
   }
-  // Keeps this order: before calls that came meanwhile.
+  // Puts works back in front of those that other threads have added since `take`.
   void put_back(std::deque<WorkHandle> works) {
     const nb::ft_lock_guard lock(mutex_);
     works_.insert(works_.begin(),
@@ -184,69 +215,71 @@ class HeldWork {
   std::deque<WorkHandle> works_;
 };
 
-// Python's `Communicator`: the C++ one and the world it came from, which it keeps alive.
+// The state of Python's `Communicator`: the C++ Communicator, and its world, which it keeps alive.
 struct CommunicatorObject {
   CommunicatorObject(Communicator communicator, std::shared_ptr<World> its_world = {})
       : comm(std::move(communicator)),
         world(std::move(its_world)),
         first_deadline(comm.deadline()) {}
   CommunicatorObject(CommunicatorObject&&) noexcept = default;
-  // The destructor closes the communicator if this is its last object. The last
-  // one of a world also leaves the job, which must not happen under the GIL.
+  // The destructor closes the communicator if no other object holds it. The last object of a world
+  // also leaves the job, without the GIL, because leaving may wait.
   ~CommunicatorObject();
 
   Communicator comm;
   std::shared_ptr<World> world;  // null for ranks that are threads
-  bool is_closed = false;        // here; for people
-  Duration first_deadline;       // of calls, when it was made
-  bool allows_pickle = false;    // in calls that do not say
-  // Keeps arrays of calls on GPUs' streams until the streams have passed the calls.
+  bool is_closed = false;        // closed through this object; only shown by repr
+  Duration first_deadline;       // the calls' deadline when this object was made
+  bool allows_pickle = false;    // for calls without an argument allow_pickle
+  // Keeps the arrays of calls on GPUs' streams until the streams have passed these calls.
   std::shared_ptr<HeldWork> held = std::make_shared<HeldWork>();
 };
 
-// Python's `SymmetricMemory`: the type of `comm.symmetric`.
+// The state of Python's `SymmetricMemory`, the type of `comm.symmetric`.
 struct Symmetric {
   CommunicatorObject self;
 };
 
-// The way to announce a refused call.
+// A function that announces a refused call to the other ranks.
 using Refuse = void (*)(Communicator& comm, const std::string& reason);
 inline void refuse_next_call(Communicator& comm, const std::string& reason) { comm.refuse(reason); }
 inline void refuse_rebuild(Communicator& comm, const std::string& reason) {
   comm.refuse_rebuild(reason);
 }
 
-// Tells the other ranks that this rank's next collective call was refused before it was made. So
-// they need not wait for it. The reason is the exception being handled, which the caller then
-// rethrows. Throws only exceptions of signal handlers.
+// Tells the other ranks that this rank's next collective call was refused before it began, so that
+// they do not wait for it. Call it in a handler: the handled exception gives the reason, and the
+// caller rethrows it. Throws only exceptions of signal handlers.
 void announce_refusal(CommunicatorObject& self, Refuse refuse = &refuse_next_call);
 
-// Seconds, a datetime.timedelta, infinity, or None for the default. `name` is the argument's.
+// Reads a duration: seconds, a datetime.timedelta, or infinity. Returns nothing for None, which
+// means the default.
 std::optional<Duration> duration_argument(nb::handle value, const char* name);
-// The same for a limit of time, such as a deadline, which is more than 0 s.
+// Reads a time limit, such as a deadline: a duration of more than 0 s, or None as above.
 std::optional<Duration> limit_argument(nb::handle value, const char* name);
-// The folders into which pip puts NCCL.
+// Returns the folders into which pip installs NCCL.
 std::vector<std::string> library_folders();
-// "sum", "product", ...
+// Reads the name of one of hocket's operators: "sum", "product", ...
 ReduceOp op_argument(nb::handle op);
-// 32 bytes, or the name of a key file.
+// Reads a key: 32 bytes, or the name of a key file.
 Key key_argument(nb::handle key);
 
-// Python's `Received`.
+// Converts to Python's `Received`.
 nb::object to_python(const Received& received);
 
-// Python's `Prepared`.
+// The state of Python's `Prepared`.
 struct PreparedHandle {
-  nb::object comm;  // Python's communicator; first, and so the last to go
+  nb::object comm;  // Python's Communicator; the first member, so it is destroyed last
   std::vector<nb::object> objects;
   std::vector<std::shared_ptr<Lease>> leases;
   nb::object result;
   std::string name;
   std::shared_ptr<OwnOperator> own = {};
+  nb::object stream = {};  // the caller's stream, kept alive
   Prepared call;
 };
 
-// Keeps the objects and exports of a call's arrays for as long as `handle` lives.
+// Keeps the objects and leases of a call's arrays until `handle` is destroyed.
 template <typename Handle, typename... Arrays>
 void keep(Handle& handle, Arrays&... arrays) {
   const auto one = [&](Array& array) {
@@ -258,7 +291,7 @@ void keep(Handle& handle, Arrays&... arrays) {
 
 using CommunicatorClass = nb::class_<CommunicatorObject>;
 
-// One for each group of methods.
+// Each function defines a group of the communicator's methods.
 void bind_reductions(CommunicatorClass& cls);
 void bind_extremes(CommunicatorClass& cls);
 void bind_movement(CommunicatorClass& cls);

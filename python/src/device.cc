@@ -15,14 +15,14 @@ namespace {
 std::optional<std::uintptr_t> handle_in(nb::handle object) {
   if (!PyLong_Check(object.ptr())) return std::nullopt;
   const std::size_t value = PyLong_AsSize_t(object.ptr());
-  if (PyErr_Occurred() != nullptr) {  // negative, or beyond all addresses
+  if (PyErr_Occurred() != nullptr) {  // negative, or too large for an address
     PyErr_Clear();
     return std::nullopt;
   }
   return value;
 }
 
-// The attribute, if it is there and a number.
+// Returns the attribute if it exists and is a number.
 std::optional<std::uintptr_t> handle_in(nb::handle object, const char* attribute) {
   const nb::object value = nb::steal(PyObject_GetAttrString(object.ptr(), attribute));
   if (!value.is_valid()) {
@@ -32,7 +32,7 @@ std::optional<std::uintptr_t> handle_in(nb::handle object, const char* attribute
   return handle_in(value);
 }
 
-// The legacy default stream has two names.
+// Returns whether two streams are the same. The legacy default stream has two handles.
 bool is_one(StreamRef a, StreamRef b) {
   const auto is_legacy = [](StreamRef stream) {
     return reinterpret_cast<std::uintptr_t>(stream.handle()) <= 1;
@@ -50,7 +50,7 @@ bool needs_hold(const Array& array, const std::optional<StreamRef>& stream) {
 std::optional<StreamRef> stream_argument(nb::handle stream) {
   if (stream.is_none()) return std::nullopt;
   if (const auto raw = handle_in(stream)) return StreamRef::from_handle(*raw);
-  // PyTorch, then CuPy.
+  // PyTorch's streams have the attribute "cuda_stream", CuPy's have "ptr".
   for (const char* attribute : {"cuda_stream", "ptr"}) {
     if (const auto raw = handle_in(stream, attribute)) return StreamRef::from_handle(*raw);
   }
@@ -69,7 +69,8 @@ std::optional<StreamRef> stream_argument(nb::handle stream) {
 
 namespace {
 
-// Guarded by the GIL, or by the mutex where there is none. None ever goes.
+// The GPUs found so far. Guarded by the GIL, or by the mutex in a Python without GIL. Entries are
+// never removed, so references to them stay valid.
 struct KnownGpus {
   nb::ft_mutex mutex;
   std::deque<Gpu> gpus;
@@ -82,9 +83,9 @@ struct KnownGpus {
 
 }  // namespace
 
-// Finding a GPU asks the driver for much: each is found once.
+// Making a Gpu takes many driver calls, so each Gpu is made once and kept.
 const Gpu& gpu_of(const Array& array) {
-  static auto* const known = new KnownGpus;  // outlives the interpreter's end
+  static auto* const known = new KnownGpus;  // never destroyed: may be used while Python ends
   {
     const nb::ft_lock_guard lock(known->mutex);
     if (const Gpu* found = known->find(array.device)) return *found;
@@ -100,7 +101,7 @@ void follow(const Array& array, std::optional<StreamRef> stream) {
   if (!array.is_at_work || !stream || array.count == 0) return;
   if (is_one(*array.stream, *stream)) return;
   const Gpu& gpu = gpu_of(array);
-  // A full stream is waited for.
+  // Releases the GIL, because the driver waits if a stream's queue is full.
   without_gil([&] { gpu.order(*array.stream, *stream); });
 }
 
@@ -115,8 +116,8 @@ std::optional<StreamRef> stream_of(nb::handle asked, const Array& in, const Arra
 
 namespace {
 
-// Drops the work that streams have finished. The test runs without the GIL, because another thread
-// may hold the communicator and want the GIL. A second thread meanwhile finds the list empty.
+// Drops the works that streams have finished. It tests them without the GIL, because another thread
+// may hold the communicator and wait for the GIL. During the test other threads see an empty list.
 void drop_ended(HeldWork& held) {
   if (held.is_empty()) return;
   std::deque<WorkHandle> looked_at = held.take();
@@ -130,7 +131,7 @@ void drop_ended(HeldWork& held) {
   held.put_back(std::move(looked_at));
 }
 
-// `arrays` are pointers to the retained arrays.
+// `arrays` is a sequence of pointers to the arrays to keep.
 template <typename Arrays>
 void retain_all(CommunicatorObject& self,
                 const Arrays& arrays,

@@ -1,4 +1,5 @@
-// GPU arrays: the stream of a call, and the objects to keep alive until it has ended.
+// Arrays in GPUs' memory: the stream of a call, and the objects that stay alive until the call
+// ends.
 #pragma once
 
 #include <initializer_list>
@@ -10,19 +11,20 @@
 
 namespace hocket::python {
 
-// A raw handle, or a stream of CuPy, PyTorch, Numba, or anything with `__cuda_stream__`; absent for
-// None. Throws InvalidArgument.
+// Reads a stream: a raw handle, a stream of CuPy, PyTorch or Numba, or an object with
+// `__cuda_stream__`. Returns nothing for None. Throws InvalidArgument for anything else.
 std::optional<StreamRef> stream_argument(nb::handle stream);
 
-// The GPU that holds an array.
+// Returns the GPU that holds an array.
 const Gpu& gpu_of(const Array& array);
 
-// Orders `stream` after the work under way on the array's own stream. Does nothing if they are the
-// same, or if `stream` is being captured into a graph, which cannot wait for outside work.
+// Makes `stream` wait for the work under way on the array's own stream. Does nothing if the two
+// streams are the same. Does nothing either if `stream` is being captured into a graph, because a
+// graph cannot wait for work outside of it.
 void follow(const Array& array, std::optional<StreamRef> stream);
 
-// The stream of a call: `asked`, or else the current one of the arrays' framework. It is ordered
-// after work on the arrays that is under way on other streams.
+// Returns the stream of a call: `asked`, or if `asked` is None, the current stream of the arrays'
+// framework. The stream waits for work on the arrays that is under way on other streams.
 std::optional<StreamRef> stream_of(nb::handle asked, const Array& in, const Array& out);
 
 template <typename Plan>
@@ -30,14 +32,14 @@ void choose_stream(Plan& plan, nb::handle asked) {
   plan.options.stream = stream_of(asked, plan.in, plan.out);
 }
 
-// Frameworks reuse memory in the order of their own current stream. On another stream, or if the
-// memory was only lent, the arrays have to be kept until the call has ended.
+// Keeps arrays alive until the call has ended, in two cases. In the first, the call runs on another
+// stream than the framework's current stream: the framework reuses memory in the order of its own
+// stream alone. In the second, an array has a lease, that is, its memory was only lent.
 void retain(CommunicatorObject& self,
             std::initializer_list<Array*> arrays,
             std::optional<StreamRef> stream);
 void retain(CommunicatorObject& self, std::vector<Array>& arrays, std::optional<StreamRef> stream);
-// Keeps arrays whose memory was only lent as long as the stream needs them, even if the Work is
-// dropped.
+// Keeps arrays that have a lease until the stream has passed the call, even if the Work is dropped.
 template <typename Plan>
 void retain_lent(CommunicatorObject& self, Plan& plan) {
   const auto is_lent = [](const Array& array) { return array.is_on_gpu() && array.lease; };

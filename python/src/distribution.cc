@@ -1,4 +1,4 @@
-// The runtime context, and moving arrays from one distribution to another.
+// Binds the runtime context, and the redistribution of arrays.
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
 
@@ -6,12 +6,22 @@
 #include <string>
 
 #include "bootstrap.h"
+#include "docstrings.h"
 #include "hocket/context.h"
 #include "hocket/redistribute.h"
 #include "verbs.h"
 
 namespace hocket::python {
 namespace {
+
+// Returns a pointer that gives its part of the context up without the GIL, because the last owner
+// leaves the job, which may wait.
+std::shared_ptr<Context> given_up_without_gil(std::shared_ptr<Context> context) {
+  Context* const bare = context.get();
+  return {bare, [context = std::move(context)](Context*) mutable {
+            without_gil_or_signals([&] { context.reset(); });
+          }};
+}
 
 std::shared_ptr<Context> initialize(nb::handle device,
                                     nb::handle bootstrap,
@@ -29,15 +39,13 @@ std::shared_ptr<Context> initialize(nb::handle device,
     read.library_folders = library_folders();
     return read;
   });
-  return without_gil(
-      [&] { return group ? Context::initialize(*group, options) : Context::initialize(options); });
+  return given_up_without_gil(without_gil(
+      [&] { return group ? Context::initialize(*group, options) : Context::initialize(options); }));
 }
 
 void bind_context(nb::module_& module) {
   using nb::arg;
-  nb::class_<Context> cls(
-      module, "Context", R"(What libraries that compute on distributed arrays work with: this
-process's device and the processes that take part. One at a time; see `Context.initialize`.)");
+  nb::class_<Context> cls(module, "Context", docstring_of("Context"));
   cls.def_static(
       "initialize",
       &initialize,
@@ -50,35 +58,22 @@ process's device and the processes that take part. One at a time; see `Context.i
       nb::sig("def initialize(device: Optional[int] = None, bootstrap: Optional[Bootstrap] = None, "
               "mpi: Any = None, engines: Optional[Iterable[str]] = None, timeout: Timeout = None, "
               "deadline: Timeout = None) -> Context"),
-      R"(Make this process's context. Collective.
-
-Parameters
-----------
-device : int, optional
-    This process's GPU; None for work in host memory.
-bootstrap, mpi, engines, timeout, deadline
-    As in `hocket.init`.
-
-Raises
-------
-InvalidArgument
-    There is one already: `Context.finalize` it first.
-)");
+      docstring_of("Context.initialize"));
   cls.def_static(
       "current",
-      [] { return without_gil([] { return Context::current(); }); },
+      [] { return given_up_without_gil(without_gil([] { return Context::current(); })); },
       nb::sig("def current() -> Optional[Context]"),
       "The context that was made and not finalized, or None.");
   cls.def_static(
       "finalize",
       [] { without_gil([] { Context::finalize(); }); },
       nb::sig("def finalize() -> None"),
-      "Wait for the other processes and take the context down; without one nothing happens.");
+      "Wait for the other processes and end the context. Does nothing if there is none.");
   cls.def_prop_ro(
       "communicator",
       [](Context& c) { return CommunicatorObject{Communicator(c.communicator().impl())}; },
       nb::sig("def communicator(self) -> Communicator"),
-      "All processes of the context. Usable while it stands.");
+      "All processes of the context. Usable until its end.");
   cls.def_prop_ro(
       "rank",
       [](Context& c) { return c.rank(); },
@@ -88,7 +83,7 @@ InvalidArgument
       "size",
       [](Context& c) { return c.size(); },
       nb::sig("def size(self) -> int"),
-      "How many processes there are.");
+      "Number of processes.");
   cls.def_prop_ro(
       "device",
       [](Context& c) { return c.device() ? nb::object(nb::int_(*c.device())) : nb::none(); },

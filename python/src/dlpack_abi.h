@@ -1,6 +1,7 @@
 // DLPack's binary interface, version 1.3: the structs that array libraries hand to each other.
 //
-// The layout and values are the standard's. The names are ours, as only the layout matters.
+// The layout and the values are those of the standard. The names are hocket's own, because only the
+// layout matters.
 #pragma once
 
 #include <cstdint>
@@ -75,9 +76,9 @@ struct ExchangeApi {
   void* allocate;
   int (*export_tensor)(void* object, VersionedTensor** out);
   void* import_tensor;
-  // Fills a tensor that is good until the object changes; may be null.
+  // Fills a tensor that is valid until the object changes. The pointer may be null.
   int (*view_tensor)(void* object, Tensor* out);
-  // The framework's current stream on a device of this kind.
+  // Returns the framework's current stream on a device.
   int (*current_stream)(std::int32_t device_type, std::int32_t device_id, void** out);
 };
 

@@ -1,5 +1,5 @@
-// Waits for the first of several calls to end: for event loops, `wait_any`, and layers that give
-// values to their own handles.
+// Waits for the first of several calls to end. It serves event loops, `wait_any`, and packages that
+// pass results on to handles of their own.
 #include <nanobind/stl/optional.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "communicator_object.h"
+#include "docstrings.h"
 #include "hocket/error.h"
 
 namespace hocket::python {
@@ -22,7 +23,8 @@ namespace {
 
 using Keys = std::list<std::uint64_t>;
 
-// A resource, shared by those who wait and the calls that are watched. Any thread.
+// A queue of keys; each key stands for one call that has ended. A resource, shared by its waiters
+// and the watched calls. Any thread may use it.
 class Endings {
  public:
   Endings() = default;
@@ -32,7 +34,8 @@ class Endings {
     if (event_ >= 0) ::close(event_);
   }
 
-  // The thread that ends a call must not wait, nor fail, so `key` already is a list of one.
+  // Adds a key. It runs in the thread that ends a call, so it must not fail or wait. Therefore
+  // `key` comes as a list with one entry, which is moved without an allocation.
   void add(Keys& key) noexcept {
     const std::lock_guard lock(mutex_);
     ended_.splice(ended_.end(), key);
@@ -46,8 +49,8 @@ class Endings {
     changed_.notify_all();
   }
 
-  // Absent once it is closed and nothing is left, or when time ran out. Every call that is watched
-  // ends, by its deadline at the latest.
+  // Waits for the next key and returns it. Returns nothing if the timeout passes, or if the queue
+  // is closed and empty. A watched call ends by its deadline at the latest, and then adds its key.
   std::optional<std::uint64_t> next(Duration timeout) {
     std::unique_lock lock(mutex_);
     const auto has_news = [&] { return closed_ || !ended_.empty(); };
@@ -62,7 +65,7 @@ class Endings {
     return key;
   }
 
-  // All that have ended; never waits.
+  // Returns all keys in the queue, without waiting.
   Keys take() {
     const std::lock_guard lock(mutex_);
     std::uint64_t count = 0;
@@ -72,7 +75,8 @@ class Endings {
     return std::exchange(ended_, {});
   }
 
-  // Can be read from while `take` has something to give. Made at the first call.
+  // Returns a descriptor that is readable while `take` would return a key. The first call creates
+  // it.
   int descriptor() {
     const std::lock_guard lock(mutex_);
     if (event_ >= 0) return event_;
@@ -86,7 +90,7 @@ class Endings {
   void signal() const noexcept {
     if (event_ < 0) return;
     const std::uint64_t one = 1;
-    // Full means that it can be read from, which is all that is wanted.
+    // A write fails only if the counter is full. The descriptor is readable then, which is enough.
     static_cast<void>(!::write(event_, &one, sizeof one));
   }
 
@@ -94,17 +98,17 @@ class Endings {
   std::condition_variable changed_;
   Keys ended_;           // guarded by mutex_
   bool closed_ = false;  // guarded by mutex_
-  int event_ = -1;       // guarded by mutex_; -1: not requested yet
+  int event_ = -1;       // guarded by mutex_; -1: nobody has asked for a descriptor
 };
 
 using Shared = std::shared_ptr<Endings>;
 
 }  // namespace
 
-// A resource: who wants to know of one call's end. Any thread.
+// The queues that get a key when one call ends. A resource; any thread may use it.
 class Watchers {
  public:
-  // Tells `endings` of `key`, at once where the call has ended.
+  // Adds `key` to `endings` when the call ends, or at once if the call has already ended.
   void add(const Shared& endings, std::uint64_t key) {
     Keys own(1, key);
     const std::lock_guard lock(mutex_);
@@ -170,7 +174,7 @@ void bind_endings(nb::module_& module) {
         PyErr_WriteUnraisable(where.ptr());
       },
       nb::sig("def _write_unraisable(error: BaseException, where: Any) -> None"),
-      "Tells `sys.unraisablehook` of an exception that nobody can be given.");
+      "Gives an exception that no caller can get to `sys.unraisablehook`.");
   nb::class_<Handle>(module, "_Endings", "Calls in host memory that are waited for together.")
       .def(nb::init<>())
       .def(
@@ -187,7 +191,7 @@ void bind_endings(nb::module_& module) {
           },
           arg("work").lock(),
           nb::sig("def forget(self, work: Work) -> None"),
-          "Watch a call no longer. If it has ended, its key may be returned all the same.")
+          "Stop watching a call. If it has ended, its key may still be returned.")
       .def(
           "next",
           [](Handle& h, nb::handle timeout) {
@@ -196,18 +200,17 @@ void bind_endings(nb::module_& module) {
           },
           arg("timeout") = nb::none(),
           nb::sig("def next(self, timeout: Timeout = None) -> Optional[int]"),
-          "Waits for the next call to end; None when all that has ended has been returned and this "
-          "is closed, or when time ran out. Several threads may wait.")
+          docstring_of("_Endings.next"))
       .def(
           "take",
           [](Handle& h) { return take(*h.endings); },
           nb::sig("def take(self) -> list[int]"),
-          "The keys of all that have ended since; never waits.")
+          "The keys of all calls that have ended since; never waits.")
       .def(
           "fileno",
           [](Handle& h) { return h.endings->descriptor(); },
           nb::sig("def fileno(self) -> int"),
-          "A descriptor that can be read from while `take` has something to give. For polling.")
+          "A descriptor that is readable while `take` would return a key. For polling.")
       .def("close", [](Handle& h) { h.endings->close(); }, nb::sig("def close(self) -> None"));
 }
 

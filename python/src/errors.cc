@@ -1,6 +1,10 @@
 #include "errors.h"
 
+#include <unistd.h>
+
+#include <exception>
 #include <new>
+#include <string>
 
 #include "arguments.h"
 #include "hocket/error_names.h"
@@ -10,14 +14,14 @@ namespace {
 
 nb::module_ classes() { return nb::module_::import_("hocket.errors"); }
 
-// Python has a SystemError of its own.
+// Python has a SystemError of its own, so hocket's has another name there.
 const char* class_name(ErrorCode code) {
   return code == ErrorCode::kSystem ? "SystemError_" : names_of(code).exception;
 }
 
 nb::tuple to_tuple(const std::vector<RankCall>& calls) { return nb::tuple(to_list(calls)); }
 
-// The fields that one class has more than others.
+// Sets the fields that only some classes of errors have.
 void add_fields(nb::object& exception, const Error& error) {
   if (const auto* died = dynamic_cast<const PeerDied*>(&error)) {
     exception.attr("rank") = died->rank();
@@ -32,7 +36,7 @@ void add_fields(nb::object& exception, const Error& error) {
     exception.attr("calls") = to_tuple(mismatch->calls());
   } else if (const auto* system = dynamic_cast<const SystemError*>(&error)) {
     exception.attr("error_number") = system->error_number();
-    exception.attr("errno") = system->error_number();  // as OSError has it
+    exception.attr("errno") = system->error_number();  // OSError has this field
   }
 }
 
@@ -43,7 +47,11 @@ nb::object exception_of(const Error& error) {
   return exception;
 }
 
+// Sets the Python exception for a C++ error. A null pointer stands for an unwinding that is no C++
+// exception: Python ends this thread, which no longer holds the GIL (see GilGivenAway). No frame of
+// the module survives that unwinding, so the thread sleeps until the process exits.
 void translate(const std::exception_ptr& pointer, void* /*payload*/) {
+  while (pointer == nullptr) ::pause();
   try {
     std::rethrow_exception(pointer);
   } catch (const Error& error) {
@@ -51,7 +59,8 @@ void translate(const std::exception_ptr& pointer, void* /*payload*/) {
       const nb::object exception = exception_of(error);
       PyErr_SetObject(exception.type().ptr(), exception.ptr());
     } catch (nb::python_error& raised) {
-      // Any Python code runs the handlers of signals that have come, and Ctrl-C's raises.
+      // Python code that runs here also calls the handlers of pending signals. The handler of
+      // Ctrl-C raises.
       raised.restore();
     }
   }
@@ -75,19 +84,26 @@ nb::object to_python(const Status& status) {
                                   to_text(status.operation),
                                   status.rank,
                                   status.peer,
-                                  to_text(status.host));
+                                  to_text(status.host),
+                                  to_text(status.reason));
 }
 
+// Runs Python code only after the catch blocks. Python may end this thread by unwinding while
+// Python code runs, and unwinding through a catch block would terminate the process. `pointer`
+// keeps the C++ exception alive meanwhile.
 nb::object to_exception(const std::exception_ptr& pointer) {
+  const Error* error = nullptr;
+  std::string what;
   try {
     std::rethrow_exception(pointer);
-  } catch (const Error& error) {
-    return exception_of(error);
-  } catch (const nb::python_error& error) {
-    return nb::borrow(error.value());
-  } catch (const std::exception& error) {
-    return classes().attr("Error")(to_text(error.what()));
+  } catch (const Error& caught) {
+    error = &caught;
+  } catch (const nb::python_error& caught) {
+    return nb::borrow(caught.value());
+  } catch (const std::exception& caught) {
+    what = caught.what();
   }
+  return error != nullptr ? exception_of(*error) : classes().attr("Error")(to_text(what));
 }
 
 void bind_errors() { nb::register_exception_translator(translate); }

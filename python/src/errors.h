@@ -12,10 +12,10 @@ namespace hocket::python {
 
 namespace nb = nanobind;
 
-// Makes C++ errors arrive as the classes of hocket/errors.py, and Ctrl-C end a wait.
+// Makes nanobind translate C++ errors to the classes of hocket/errors.py. Call it once.
 void bind_errors();
 
-// The Python exception of an error, as an object.
+// Returns an error as a Python exception object.
 nb::object to_exception(const std::exception_ptr& error);
 nb::list to_list(const std::vector<RankCall>& calls);
 nb::object to_python(const Status& status);

@@ -1,6 +1,7 @@
 // argmin and argmax.
 #include "hocket/extremes.h"
 
+#include "docstrings.h"
 #include "hocket/error.h"
 #include "verbs.h"
 
@@ -50,7 +51,7 @@ ExtremesPlan read(CommunicatorObject& self,
   });
 }
 
-// The arrays must stay as long as the call needs them.
+// Keeps the arrays as long as the call needs them.
 void retain_all(CommunicatorObject& self, ExtremesPlan& plan) {
   if (!plan.in.is_on_gpu()) return;
   retain(
@@ -112,8 +113,8 @@ void define_extreme(CommunicatorClass& cls, const std::string& name, const char*
                             return kStart(self.comm, plan.in.input(), plan.out(), plan.options);
                           })};
         handle.call = name;
-        // Memory that was only lent is kept as long as the stream needs it, even if the Work is
-        // dropped.
+        // Memory that was only lent stays exported until the stream has passed the call, even if
+        // the Work is dropped.
         if (plan.in.lease || plan.index.lease) retain_all(self, plan);
         keep_all(handle, plan);
         return handle;
@@ -127,14 +128,17 @@ void define_extreme(CommunicatorClass& cls, const std::string& name, const char*
              nb::handle deadline,
              nb::handle stream) {
         ExtremesPlan plan = read(self, x, index, deadline, stream);
-        read_arguments(self, [&] { require_reusable(plan.value); });
+        read_arguments(self, [&] {
+          require_reusable(plan.value);
+          if (plan.place.is_valid()) require_reusable(plan.place, "index");
+        });
         PreparedHandle handle{
             .comm = nb::find(self),
             .call = without_gil(
                 [&] { return kPrepare(self.comm, plan.in.input(), plan.out(), plan.options); })};
         handle.name = name;
         keep_all(handle, plan);
-        if (!stream.is_none()) handle.objects.push_back(nb::borrow(stream));
+        handle.stream = nb::borrow(stream);
         return handle;
       });
 }
@@ -143,35 +147,11 @@ void define_extreme(CommunicatorClass& cls, const std::string& name, const char*
 
 void bind_extremes(CommunicatorClass& cls) {
   define_extreme<&argmin, &argmin_async, &prepare_argmin>(
-      cls, "argmin", R"(The least of each element over all ranks, and who has it.
-
-Where several ranks have it, it is the lowest of them; 0.0 and -0.0 are equal here. A NaN of any rank
-is the extreme: the value is NaN, and the rank the lowest that brings one.
-
-Parameters
-----------
-x : array
-    This rank's elements. All ranks bring as many, of one dtype that has an order: any but complex
-    numbers. Those of a GPU the host compares, on a copy, in the order of the stream.
-index : array of integers, optional
-    What this rank knows each element by, such as its place in a larger array. All ranks bring one,
-    or none does.
-deadline : float or datetime.timedelta, optional
-    Seconds this call may take; by default the communicator's `deadline`.
-stream : optional
-    Of arrays on a GPU: as for `all_reduce`.
-
-Returns
--------
-value : array
-    The least of all ranks' elements, on every rank, of the shape and dtype of `x`.
-rank : array of int32
-    The rank that has it: NumPy's, for arrays on a GPU one of theirs.
-index : array
-    That rank's `index` of it. Where `index` was given.
-)");
+      cls, "argmin", docstring_of("Communicator.argmin"));
   define_extreme<&argmax, &argmax_async, &prepare_argmax>(
-      cls, "argmax", "The greatest of each element over all ranks, and who has it; as `argmin`.");
+      cls,
+      "argmax",
+      "Find the greatest value of each element over all ranks, and its rank; as `argmin`.");
 }
 
 }  // namespace hocket::python

@@ -11,15 +11,16 @@
 #include "immutable.h"
 
 namespace hocket::python {
-namespace {
 
-bool is_of_cupy(nb::handle object) {
-  const nb::object module = object.type().attr("__module__");
+bool is_of_package(nb::handle object, std::string_view package) {
+  const nb::object module = nb::getattr(object.type(), "__module__", nb::none());
   return nb::isinstance<nb::str>(module) &&
-         std::string_view(nb::cast<nb::str>(module).c_str()).starts_with("cupy");
+         std::string_view(nb::cast<nb::str>(module).c_str()).starts_with(package);
 }
 
-// True for JAX's placeholder of an array while a function is traced.
+namespace {
+
+// Returns true for a tracer of JAX, which stands for an array while JAX traces a function.
 bool is_tracer(nb::handle object) {
   for (nb::handle base : object.type().attr("__mro__")) {
     const nb::object module = nb::getattr(base, "__module__", nb::none());
@@ -43,13 +44,14 @@ enum class Way : std::uint8_t {
   kNone
 };
 
-// The way in which arrays of a type are read. Cached, as finding it costs as much as reading.
+// Says how arrays of a type are read. It is kept for each type, because finding it out costs as
+// much as reading an array.
 struct KnownType {
-  nb::object type;  // held, so that no other type gets its address
+  nb::object type;  // kept alive, so that no other type gets its address
   Way way = Way::kNone;
   const dlpack::ExchangeApi* api = nullptr;
-  nb::object is_conj = {};  // PyTorch's methods of these names
-  nb::object is_neg = {};
+  nb::object is_conj = {};  // PyTorch's method `is_conj`; null: the type has none
+  nb::object is_neg = {};   // PyTorch's method `is_neg`; null: the type has none
 };
 
 KnownType find_way(nb::handle object) {
@@ -67,10 +69,11 @@ KnownType find_way(nb::handle object) {
     known.way = Way::kExchange;
   } else if (is_cupy_array(object)) {
     known.way = Way::kCuPy;
-  } else if (is_of_cupy(object)) {
-    known.way = Way::kInterface;  // always in a GPU's memory, and cheaper so
+  } else if (is_of_package(object, "cupy")) {
+    known.way = Way::kInterface;  // CuPy's arrays are in GPU memory; cheaper to read than by DLPack
   } else if (nb::hasattr(object, "__dlpack__")) {
-    // A type with more: DLPack knows more dtypes, and which memory.
+    // A type may have DLPack and the CUDA array interface. DLPack comes first, because it supports
+    // more dtypes, and tells the kind of memory.
     known.way = Way::kMethod;
   } else if (nb::hasattr(object, "__cuda_array_interface__")) {
     known.way = Way::kInterface;
@@ -84,16 +87,17 @@ KnownType find_way(nb::handle object) {
   return known;
 }
 
-// The last few types. Guarded by the GIL, or by the mutex where there is none.
+// The types of the last arrays. Guarded by the GIL, or by the mutex in a Python without GIL.
 struct LastTypes {
   nb::ft_mutex mutex;
   std::vector<KnownType> kept;
 };
 
-// A copy: reading an array may run Python code, and meanwhile another thread may drop the argument.
+// Returns a copy. Reading an array may run Python code, and meanwhile another thread may drop the
+// entry.
 KnownType way_of(nb::handle object) {
   constexpr std::size_t kKept = 16;
-  static auto* const last = new LastTypes;  // outlives the interpreter's end
+  static auto* const last = new LastTypes;  // never destroyed: may be used while Python ends
   const PyObject* type = object.type().ptr();
   {
     const nb::ft_lock_guard lock(last->mutex);
@@ -102,7 +106,7 @@ KnownType way_of(nb::handle object) {
     }
   }
   KnownType found = find_way(object);
-  KnownType dropped;  // goes without the mutex
+  KnownType dropped;  // destroyed after the mutex is released
   const nb::ft_lock_guard lock(last->mutex);
   if (last->kept.size() == kKept) {
     dropped = std::move(last->kept.front());
@@ -112,10 +116,7 @@ KnownType way_of(nb::handle object) {
   return found;
 }
 
-}  // namespace
-
-namespace {
-
+// Returns true if PyTorch's `method` returns True for the object.
 bool says(const nb::object& method, nb::handle object) {
   if (!method.is_valid()) return false;
   const nb::object answer =
@@ -124,8 +125,8 @@ bool says(const nb::object& method, nb::handle object) {
   return answer.is(nb::handle(Py_True));
 }
 
-// PyTorch has views that are conjugated or negated only when they are read: their memory holds
-// other numbers, and this interface does not say so.
+// Throws for PyTorch's lazy views, whose elements are conjugated or negated only when they are
+// read. Their memory holds other numbers, and DLPack does not tell.
 void require_no_lazy_view(const KnownType& known,
                           const Array& array,
                           nb::handle object,

@@ -5,8 +5,9 @@
 
 namespace hocket::python {
 
-// Tried in the order of cost: DLPack's C exchange interface (a function pointer that the type
-// offers), the buffer protocol, DLPack's Python method.
+// Reads an array of another framework. Tries the cheapest interface first: DLPack's C exchange
+// interface (a table of functions that the type offers), then the buffer protocol, then DLPack's
+// Python method.
 Array read_foreign(nb::handle object, const char* name);
 
 }  // namespace hocket::python

@@ -1,5 +1,5 @@
-// Arrays of CuPy, by their attributes. They have the CUDA array interface too, which makes a
-// dictionary of texts and tuples each time, and takes several times as long as this.
+// Reads CuPy's arrays by their attributes. Reading their CUDA array interface would take several
+// times as long, because CuPy makes a dictionary of strings and tuples for each read.
 #include <string_view>
 
 #include "foreign_parts.h"
@@ -11,7 +11,7 @@ nb::object name_of_attribute(const char* name) {
   return nb::steal(PyUnicode_InternFromString(name));
 }
 
-// The attributes of CuPy arrays, looked up once.
+// The names of the attributes of CuPy's arrays, interned once.
 struct Words {
   nb::object data = name_of_attribute("data");
   nb::object ptr = name_of_attribute("ptr");
@@ -24,7 +24,7 @@ struct Words {
 };
 
 const Words& words() {
-  static const auto* const made = new Words;  // outlives the interpreter's end
+  static const auto* const made = new Words;  // never destroyed: may be used while Python ends
   return *made;
 }
 
@@ -52,7 +52,8 @@ bool is_cupy_array(nb::handle object) {
   const nb::object module = object.type().attr("__module__");
   if (!nb::isinstance<nb::str>(module)) return false;
   const std::string_view home = nb::cast<nb::str>(module).c_str();
-  // Excludes subclasses of CuPy's extensions. The private attributes exist since version 5.
+  // Excludes subclasses by packages that extend CuPy. CuPy has the private attributes since version
+  // 5.
   return (home == "cupy" || home == "cupy._core.core") && nb::hasattr(object, "_c_contiguous") &&
          nb::hasattr(object, "_f_contiguous");
 }

@@ -1,4 +1,4 @@
-// Arrays that come by DLPack.
+// Reads arrays that offer DLPack.
 #include <string>
 #include <string_view>
 
@@ -87,7 +87,7 @@ template <typename Managed>
 Array from_managed(Managed* tensor, std::uint64_t flags, nb::handle object, const char* name) {
   auto lease = std::make_unique<TensorLease<Managed>>(tensor);
   Array array = from_tensor(tensor->tensor, object, name);
-  // JAX's arrays never change, which DLPack before 1.0 cannot say.
+  // JAX's arrays are immutable. DLPack before version 1.0 cannot say so.
   array.writable = (flags & dlpack::kReadOnly) == 0 && !is_immutable(object);
   array.lease = std::move(lease);
   return array;
@@ -97,7 +97,7 @@ Array from_managed(Managed* tensor, std::uint64_t flags, nb::handle object, cons
 
 const dlpack::ExchangeApi* exchange_api(nb::handle object) {
   constexpr const char* kCapsule = "dlpack_exchange_api";
-  // The type's own attribute: the interface belongs to the type, not to an instance.
+  // Looks at the type, not at the object, because DLPack defines this attribute for types.
   PyObject* capsule = PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())),
                                              "__dlpack_c_exchange_api__");
   if (capsule == nullptr) {
@@ -140,10 +140,10 @@ Array from_exchange(const dlpack::ExchangeApi& api, nb::handle object, const cha
   return array;
 }
 
-// Takes the tensor out of a capsule, as its consumer must.
-
 namespace {
 
+// Takes the tensor out of a capsule named `fresh`, and renames the capsule to `used`, as DLPack
+// requires of a consumer. Returns null if the capsule has another name.
 template <typename Managed>
 Managed* take(nb::handle capsule, const char* fresh, const char* used) {
   if (!PyCapsule_IsValid(capsule.ptr(), fresh)) return nullptr;
@@ -165,25 +165,16 @@ nb::object dlpack_capsule(nb::handle object, nb::handle stream) {
   return stream.is_none() ? method() : method(nb::arg("stream") = stream);
 }
 
-// The stream that is current in the framework, by its name; the legacy default stream where it has
-// none to be asked for.
+// Returns the current stream of the object's framework. Returns the legacy default stream if the
+// framework is not known here.
 StreamRef current_stream(nb::handle object, int device) {
-  const std::string type = name_of_type(object);
-  const nb::object module = object.type().attr("__module__");
-  const std::string_view home =
-      nb::isinstance<nb::str>(module) ? nb::cast<nb::str>(module).c_str() : "";
-  std::uintptr_t handle = 0;
-  if (home.starts_with("torch") || type == "Tensor") {
-    const nb::object cuda = nb::module_::import_("torch").attr("cuda");
-    handle = nb::cast<std::uintptr_t>(cuda.attr("current_stream")(device).attr("cuda_stream"));
-  } else if (home.starts_with("cupy")) {
-    const nb::object cuda = nb::module_::import_("cupy").attr("cuda");
-    handle = nb::cast<std::uintptr_t>(cuda.attr("get_current_stream")().attr("ptr"));
-  }
-  return StreamRef::from_handle(handle);
+  if (!is_of_package(object, "torch") && name_of_type(object) != "Tensor") return StreamRef();
+  const nb::object cuda = nb::module_::import_("torch").attr("cuda");
+  return StreamRef::from_handle(
+      nb::cast<std::uintptr_t>(cuda.attr("current_stream")(device).attr("cuda_stream")));
 }
 
-// DLPack's number of a stream: 1 is the legacy default stream.
+// Returns the stream's number in DLPack, where 1 is the legacy default stream.
 nb::object dlpack_stream(StreamRef stream) {
   const auto handle = reinterpret_cast<std::uintptr_t>(stream.handle());
   return nb::int_(handle == 0 ? 1 : handle);
@@ -212,11 +203,12 @@ Array from_method(nb::handle object, const char* name) {
   }
   if (!is_on_gpu(type)) {
     if (type != dlpack::kCpu && type != dlpack::kCudaHost) {
-      from_tensor({.device = {type, id}}, object, name);  // refuses it
+      from_tensor({.device = {type, id}}, object, name);  // throws the error for this device
     }
     return from_capsule(dlpack_capsule(object, nb::none()), object, name);
   }
-  // The array's owner gets the stream on which the array will be used, and orders it after its own.
+  // DLPack's `stream` argument names the stream on which the consumer will use the array. The
+  // framework makes that stream wait for its own work on the array.
   const StreamRef stream = current_stream(object, id);
   Array array = from_capsule(dlpack_capsule(object, dlpack_stream(stream)), object, name);
   array.stream = stream;

@@ -1,5 +1,6 @@
-// Arrays that come by CUDA's array interface, and by Python's buffer protocol.
+// Reads arrays that offer CUDA's array interface or Python's buffer protocol.
 #include <algorithm>
+#include <charconv>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,7 +43,10 @@ namespace {
 
 std::optional<DType> dtype_of_typestr(std::string_view text) {
   if (text.size() < 3 || text[0] == '>') return std::nullopt;
-  const auto bytes = static_cast<unsigned>(std::stoul(std::string(text.substr(2))));
+  unsigned bytes = 0;
+  const char* const end = text.data() + text.size();
+  const auto [last, error] = std::from_chars(text.data() + 2, end, bytes);
+  if (error != std::errc() || last != end || bytes > 16) return std::nullopt;
   switch (text[1]) {
     case 'b':
       return bytes == 1 ? std::optional(DType::kBool) : std::nullopt;
@@ -66,14 +70,14 @@ std::vector<std::ptrdiff_t> extents(nb::handle tuple) {
   return result;
 }
 
-// An entry of the interface, or none.
+// Returns an entry of the interface's dictionary, or None if it is missing.
 nb::handle entry(nb::handle interface, const char* key) {
   PyObject* value = PyDict_GetItemString(interface.ptr(), key);
   return value == nullptr ? nb::handle(Py_None) : nb::handle(value);
 }
 
-// Version 3 says on which stream the array is being worked on; earlier ones say nothing, and their
-// arrays are ready.
+// Returns the stream that works on the array. Version 3 of the interface tells it. Arrays of
+// earlier versions are ready for use.
 StreamRef interface_stream(nb::handle interface) {
   const nb::handle stream = entry(interface, "stream");
   return stream.is_none() ? StreamRef() : StreamRef::from_handle(nb::cast<std::uintptr_t>(stream));

@@ -13,20 +13,22 @@
 
 namespace hocket::python {
 
+// Throws InvalidArgument: "NAME WHAT".
 [[noreturn]] inline void refuse(const char* name, const std::string& what) {
   throw InvalidArgument(std::string(name) + " " + what);
 }
 
-// PyTorch and CuPy have different functions for such a copy.
+// The text names no function that copies, because PyTorch's and CuPy's functions differ.
 inline constexpr const char* kNotContiguous =
     "is not contiguous; call with a contiguous copy, and copy that back if the call writes to it";
 
-// The integer or floating-point type with that many bits, if there is one.
+// Returns the integer or floating-point type of `bits` bits. Returns nothing if hocket has no such
+// type.
 std::optional<DType> integer(unsigned bits, bool is_signed);
 std::optional<DType> real(unsigned bits);
 
-// True if elements lie one after the other, with the last axis fastest (C) or the first (Fortran).
-// Axes of one element may have any stride.
+// Returns true if the elements are adjacent in memory, with the last axis fastest (C order) or the
+// first (Fortran order). The stride of an axis with one element does not matter.
 template <typename Extent>
 bool is_dense(const Extent* shape, const Extent* strides, int ndim, Extent unit, bool c_order) {
   Extent expected = unit;
@@ -52,16 +54,17 @@ MemoryOrder order_of(
   refuse(name, kNotContiguous);
 }
 
-// --- The ways -------------------------------------------------------------------------------
-// The table of functions that a type offers, or null.
+// --- Ways to read a foreign array -----------------------------------------------------------
+
+// Returns the table of functions that the object's type offers, or null.
 const dlpack::ExchangeApi* exchange_api(nb::handle object);
 Array from_exchange(const dlpack::ExchangeApi& api, nb::handle object, const char* name);
-// `__dlpack__`.
+// Reads an array by its method `__dlpack__`.
 Array from_method(nb::handle object, const char* name);
-// CuPy's own attributes.
+// Returns whether an array can be read by CuPy's attributes; see foreign_cupy.cc.
 bool is_cupy_array(nb::handle object);
 Array from_cupy(nb::handle object, const char* name);
-// `__cuda_array_interface__`.
+// Reads an array by its `__cuda_array_interface__`.
 Array from_interface(nb::handle object, const char* name);
 Array from_buffer(nb::handle object, const char* name);
 

@@ -12,27 +12,28 @@
 namespace hocket::python {
 namespace {
 
-// Stands for a result until that is made: an array of JAX, or a number.
+// Memory for a result. When the call has ended, the memory becomes a JAX array, or a number.
 struct Unfinished {
   nb::object like;
   nb::object memory;
 };
 
-// The result has the type of the argument: NumPy's or Python's.
+// Returns the result as a number of the argument's type, NumPy's or Python's.
 nb::object number_in(const Unfinished& result) {
   if (is_numpy_scalar(result.like)) return result.memory.attr("__getitem__")(nb::make_tuple());
   return result.memory.attr("item")();
 }
 
 nb::object on_host(const Unfinished& result) {
-  // An array that is not committed to a device stays so: it goes to the default device.
+  // The result is committed to the argument's device only if the argument is committed to it.
+  // Otherwise JAX uses its default device.
   const nb::object committed = nb::getattr(result.like, "committed", nb::bool_(true));
   const nb::object where = nb::cast<bool>(committed) ? result.like.attr("sharding") : nb::none();
   return nb::module_::import_("jax").attr("device_put")(result.memory, where);
 }
 
-// The framework copies to the host on a private stream. So the result is handed over only when it
-// has been written.
+// Returns the array in GPU memory. Waits until the memory is written, because JAX may copy it to
+// the host on a stream of its own.
 nb::object on_gpu(const Unfinished& result, const Array& memory, StreamRef stream) {
   const Gpu& gpu = gpu_of(memory);
   without_gil([&] {
@@ -55,7 +56,7 @@ bool is_deleted(nb::handle object) {
   return nb::cast<bool>(object.attr("is_deleted")());
 }
 
-// Holds the number already, which exscan leaves as it is on rank 0.
+// The memory begins with the number itself, because exscan leaves the memory unchanged on rank 0.
 nb::object new_number(nb::handle like) {
   const Array number = read_number(like, "x");
   nb::object memory = new_numpy_array(number.dtype, {});
@@ -66,13 +67,12 @@ nb::object new_number(nb::handle like) {
 nb::object new_immutable(const Array& like, const Shape& shape) {
   Unfinished made{.like = nb::borrow(like.object)};
   if (like.is_on_gpu()) {
-    nb::list extents;
-    for (const std::ptrdiff_t extent : shape) extents.append(extent);
     made.memory = nb::module_::import_("jax.numpy")
-                      .attr("empty")(nb::tuple(extents),
+                      .attr("empty")(tuple_of(shape),
                                      nb::arg("dtype") = like.object.attr("dtype"),
                                      nb::arg("device") = like.object.attr("device"));
-    // waits, so that its own zeros are not written after the call's result
+    // Waits, because `empty` writes zeros on JAX's stream. They must not overwrite the call's
+    // result.
     made.memory.attr("block_until_ready")();
   } else {
     made.memory = new_numpy_array(like.dtype, shape);
@@ -98,18 +98,20 @@ nb::object finished(nb::object result, std::optional<StreamRef> stream) {
   return on_gpu(unfinished, memory, stream.value_or(StreamRef()));
 }
 
-void require_reusable(nb::handle result) {
+void require_reusable(nb::handle result, const char* name) {
   if (!is_unfinished(result)) return;
   const nb::object& like = nb::cast<Unfinished&>(result).like;
   if (is_number(like)) {
-    throw InvalidArgument("x is " + type_in_words(like) +
+    throw InvalidArgument(std::string(name) + " is " + type_in_words(like) +
                           ", which never changes, and a prepared call writes to the same arrays "
-                          "each time; give an array: numpy.array([x])");
+                          "each time; give an array: numpy.array([" +
+                          name + "])");
   }
   throw InvalidArgument(
-      "x is an array of JAX, which never changes, and a prepared call writes to the same arrays "
-      "each "
-      "time; give out=, an array of NumPy (on a GPU: of CuPy or PyTorch)");
+      std::string(name) +
+      " is an array of JAX, which never changes, and a prepared call writes to the same arrays "
+      "each time; give out=, or for a call without it " +
+      name + ", as an array of NumPy (on a GPU: of CuPy or PyTorch)");
 }
 
 void refuse_unwritable(nb::handle object, const char* name) {

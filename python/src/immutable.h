@@ -1,5 +1,5 @@
-// Frameworks whose arrays never change (JAX). A call writes into new memory, which becomes an array
-// of the framework at the end.
+// Support for frameworks whose arrays are immutable (JAX). A call writes its result into new
+// memory. When the call ends, that memory becomes an array of the framework.
 #pragma once
 
 #include <optional>
@@ -9,29 +9,32 @@
 namespace hocket::python {
 
 bool is_immutable(nb::handle object);
-// True if the array's memory has been deleted.
+// Returns true if the array's memory has been deleted.
 bool is_deleted(nb::handle object);
 
-// Memory for a result of the kind of `like`, an array that never changes. In host memory it is
-// NumPy's, on a GPU the framework's own. The call writes to it, and then it is `finished`.
+// Returns memory for a result of the kind of `like`, an immutable array. In host memory it is a
+// NumPy array, on a GPU an array of the framework. The call writes to it, then `finished` makes the
+// result from it.
 nb::object new_immutable(const Array& like, const Shape& shape);
 
-// Memory for a result of the kind of `like`, a number.
+// Returns memory for a result of the kind of `like`, a number.
 nb::object new_number(nb::handle like);
 
-// True for memory of these two functions; the second reads it as an array.
+// Returns true for memory that `new_immutable` or `new_number` has made.
 bool is_unfinished(nb::handle object);
+// Reads such memory as a writable array.
 Array read_unfinished(nb::handle object);
 
-// The result that a call returns: `result` itself, or the array or number made of such memory. The
-// framework's own work on the array comes after `stream`, the call's.
+// Returns the result of a call. Memory of `new_immutable` or `new_number` becomes an array or a
+// number; any other `result` is returned as it is. The framework's later work on the array waits
+// for `stream`, the stream of the call.
 nb::object finished(nb::object result, std::optional<StreamRef> stream);
 
-// Throws InvalidArgument if a call that is made repeatedly would have to make a new array each
-// time.
-void require_reusable(nb::handle result);
+// Throws InvalidArgument if `result` is memory of `new_immutable` or `new_number`, made like the
+// argument `name`. A call that is made repeatedly would need a new array each time.
+void require_reusable(nb::handle result, const char* name = "x");
 
-// Throws InvalidArgument for an array that can only be read.
+// Throws InvalidArgument, which says that the array is read-only.
 [[noreturn]] void refuse_unwritable(nb::handle object, const char* name);
 
 void bind_immutable(nb::module_& module);

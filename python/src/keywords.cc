@@ -1,5 +1,7 @@
-// The vectorcall slot (PEP 590) of a function of the module points here, and this calls nanobind's.
-// Calls without keywords pay for two branches.
+// Wraps each function of the module. A function's vectorcall slot (PEP 590) points to `call` in
+// this file, and `call` calls nanobind's function. The wrapper accepts `deadline` and `timeout` for
+// each other, and explains wrong arguments. If a collective call is refused for wrong arguments,
+// the wrapper tells the other ranks. For a call without keywords, it costs two more branches.
 #include "keywords.h"
 
 #include <dlfcn.h>
@@ -22,30 +24,31 @@
 namespace hocket::python {
 namespace {
 
-// Python's `vectorcallfunc`, which its stable interface has only since 3.12.
+// Python's `vectorcallfunc`. Python's stable interface (limited API) has it only since 3.12.
 using Vectorcall = PyObject* (*)(PyObject*, PyObject* const*, std::size_t, PyObject*);
 
-// Python's PyVectorcall_NARGS, which the stable interface also has only since 3.12. The highest bit
-// is a flag: the place before the arguments may be written (PEP 590).
+// Python's PyVectorcall_NARGS, which the stable interface has only since 3.12, too. The highest bit
+// of the count is a flag. It says that the callee may write to the element before the first
+// argument.
 constexpr std::size_t count_of(std::size_t count_and_flag) noexcept {
   return count_and_flag & ~(std::size_t{1} << (8 * sizeof(std::size_t) - 1));
 }
 
-constexpr std::size_t kSlots = 8;  // nanobind has six ways of being called
+constexpr std::size_t kSlots = 8;  // nanobind has six different vectorcall functions
 
-// Facts about the functions. Written while the module is made, under the GIL.
+// The facts about the wrapped functions. Written while the module is created, under the GIL.
 struct KnownFunctions {
   std::array<Vectorcall, kSlots> originals{};
-  // The one of the two words that a function takes, if any.
+  // Maps a function to "timeout" or "deadline", if it takes exactly one of them.
   std::unordered_map<PyObject*, PyObject*> word;
-  // For collective calls: the way to tell other ranks of a refused call.
+  // Maps a collective function to the function that tells other ranks of a refused call.
   std::unordered_map<PyObject*, Refuse> refuse;
   PyObject* deadline = nullptr;
   PyObject* timeout = nullptr;
 };
 
 KnownFunctions& known() {
-  static auto* const known = new KnownFunctions;  // outlives the interpreter's end
+  static auto* const known = new KnownFunctions;  // never destroyed: used while Python ends
   return *known;
 }
 
@@ -53,8 +56,8 @@ bool is_word(PyObject* name, PyObject* word) {
   return name == word || PyUnicode_Compare(name, word) == 0;
 }
 
-// `names` with the word that the function takes in the place of the other one; null: they have none
-// such. Gives a new reference.
+// Returns `names` with "timeout" or "deadline" replaced by the word that the function takes, as a
+// new reference. Returns null if no name needs to be replaced.
 PyObject* reworded(PyObject* function, PyObject* names) {
   const KnownFunctions& all = known();
   for (Py_ssize_t i = 0; i < PyTuple_Size(names); ++i) {
@@ -74,7 +77,7 @@ PyObject* reworded(PyObject* function, PyObject* names) {
   return nullptr;
 }
 
-// Methods of a communicator that no other rank waits for.
+// Methods of a communicator that are not collective: a refused call concerns no other rank.
 constexpr std::string_view kOfOneRank[] = {"abort",
                                            "close",
                                            "dump",
@@ -94,27 +97,26 @@ constexpr std::string_view kOfOneRank[] = {"abort",
                                            "send_object",
                                            "send_recv"};
 
-// Null, too, where its `__init__` has not been called.
-CommunicatorObject* seat_of(nb::handle self) {
-  const bool is_ours = nb::isinstance<CommunicatorObject>(self) ||
-                       nb::isinstance<Symmetric>(self) || nb::isinstance<PreparedHandle>(self);
+// Returns the communicator behind a method's `self`. Returns null if `self` has none, or if its
+// `__init__` was not called.
+CommunicatorObject* communicator_of(nb::handle self) {
+  const bool is_prepared = nb::isinstance<PreparedHandle>(self);
+  const bool is_symmetric = nb::isinstance<Symmetric>(self);
+  const bool is_ours = is_prepared || is_symmetric || nb::isinstance<CommunicatorObject>(self);
   if (!is_ours || !nb::inst_ready(self)) return nullptr;
-  if (nb::isinstance<CommunicatorObject>(self)) return &nb::cast<CommunicatorObject&>(self);
-  if (nb::isinstance<Symmetric>(self)) return &nb::cast<Symmetric&>(self).self;
-  if (nb::isinstance<PreparedHandle>(self)) {
-    return &nb::cast<CommunicatorObject&>(nb::cast<PreparedHandle&>(self).comm);
-  }
-  return nullptr;
+  if (is_prepared) return &nb::cast<CommunicatorObject&>(nb::cast<PreparedHandle&>(self).comm);
+  if (is_symmetric) return &nb::cast<Symmetric&>(self).self;
+  return &nb::cast<CommunicatorObject&>(self);
 }
 
-// Nanobind says so before it calls a function whose arguments are others.
+// Returns whether the function's body ran. If nanobind refused the arguments, it did not run.
 bool was_called(const nb::python_error& error) {
   const std::string_view text = error.what();
   return text.find("(): incompatible function arguments.") == std::string_view::npos;
 }
 
-// Raises a TypeError that names the argument which is missing, surplus or unknown. `count`: of the
-// arguments without names.
+// Raises a TypeError that names the missing, surplus or unknown argument. `count` is the number of
+// positional arguments.
 void explain(PyObject* function, std::size_t count, PyObject* names) {
   nb::module_::import_("hocket._calls.keywords")
       .attr("explain")(nb::handle(function),
@@ -122,16 +124,16 @@ void explain(PyObject* function, std::size_t count, PyObject* names) {
                        names == nullptr ? nb::object(nb::tuple()) : nb::borrow(names));
 }
 
-// Handles a call that failed: raises the TypeError that is set, or a better one. Tells the ranks of
-// a collective call if the call was not made.
+// Handles a failed call. If the error is a TypeError of nanobind, raises an error that explains
+// more. Then the call was not made, so the other ranks of a collective call are told.
 void answer(PyObject* function, PyObject* const* arguments, std::size_t count, PyObject* names) {
   if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) return;
   try {
-    const nb::python_error before;  // takes it
+    const nb::python_error before;  // takes the error that is set
     if (was_called(before)) throw before;
     const auto refuse = known().refuse.find(function);
     CommunicatorObject* const self =
-        refuse == known().refuse.end() || count == 0 ? nullptr : seat_of(arguments[0]);
+        refuse == known().refuse.end() || count == 0 ? nullptr : communicator_of(arguments[0]);
     try {
       explain(function, count, names);
       throw before;
@@ -175,8 +177,8 @@ constexpr std::array<Vectorcall, kSlots> calls(std::index_sequence<kSlot...>) {
 }
 constexpr auto kCalls = calls(std::make_index_sequence<kSlots>());
 
-// The place where nanobind's functions keep their caller's address: the first member. The value is
-// checked, as nanobind does not promise this layout.
+// Returns the vectorcall slot of a nanobind function, which is its first member. nanobind does not
+// promise this layout. So the slot's value is checked: it must be an address in a loaded library.
 Vectorcall& slot_of(nb::handle function) {
   auto& slot = *reinterpret_cast<Vectorcall*>(reinterpret_cast<std::byte*>(function.ptr()) +
                                               sizeof(PyVarObject));
@@ -198,7 +200,7 @@ void mind(nb::handle function, nb::handle names_of) {
   KnownFunctions& all = known();
   Vectorcall& slot = slot_of(function);
   for (std::size_t i = 0; i < kSlots; ++i) {
-    if (slot == kCalls[i]) return;  // under another name
+    if (slot == kCalls[i]) return;  // the same function under a second name
   }
   const nb::object names = names_of(function);
   const bool has_deadline = PySequence_Contains(names.ptr(), all.deadline) == 1;
@@ -214,7 +216,8 @@ void mind(nb::handle function, nb::handle names_of) {
   }
 }
 
-// Nanobind's types have no `__signature__`, and cannot be given any but by their dictionary.
+// Adds `__signature__` to nanobind's function types. These types refuse new attributes, so the
+// entry is put into their dictionaries.
 void give_signatures(nb::handle function, nb::handle method) {
   const nb::object made =
       nb::module_::import_("hocket._calls.signatures").attr("SignatureOfBound")();

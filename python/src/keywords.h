@@ -7,10 +7,11 @@ namespace hocket::python {
 
 namespace nb = nanobind;
 
-// Improves keywords of every function and method of the module. nanobind's error lists the keywords
-// that a function takes; afterwards it names the wrong one. `timeout` and `deadline` are accepted
-// for each other if the function takes one of them. Arguments that do not fit a collective call are
-// refused on all its ranks. Call it once, when all functions are defined.
+// Improves how every function and method of the module handles keywords. nanobind's error lists the
+// keywords that a function takes; with this, it also names the wrong keyword. `timeout` and
+// `deadline` are accepted for each other if the function takes only one of them. If the arguments
+// of a collective call do not fit its signature, all its ranks are told. Call it once, when all
+// functions are defined.
 void mind_keywords(nb::module_& module);
 
 }  // namespace hocket::python

@@ -11,7 +11,7 @@
 namespace hocket::python {
 namespace {
 
-// The exports of all arrays of a list, and the arrays.
+// Keeps all arrays of a list, and their leases.
 struct ListLease final : Lease {
   std::vector<Array> arrays;
   std::vector<nb::object> objects;
@@ -72,7 +72,8 @@ ListedArrays read_list(nb::handle list, const char* name, Array (*read)(nb::hand
     result.hull.data = reinterpret_cast<void*>(first);
     result.hull.count = (last - first) / size;
   }
-  if (!kept->objects.empty()) result.hull.object = kept->objects[0];  // new arrays are of its kind
+  // An array that is made like the hull gets the package and memory of the hull's object.
+  if (!kept->objects.empty()) result.hull.object = kept->objects[0];
   result.hull.lease = std::move(kept);
   return result;
 }

@@ -1,4 +1,4 @@
-// Products of spread matrices; see hocket/linalg.py.
+// Products of distributed matrices; see hocket/linalg.py.
 #include "hocket/matmul.h"
 
 #include <nanobind/stl/array.h>
@@ -13,9 +13,10 @@
 namespace hocket::python {
 namespace {
 
-// Python's encoding of a distribution: empty for replicated; one number for a slab's axis.
-// Block-cyclic ones have the grid's shape, the block's shape, the first place, and the rank at each
-// place.
+// Reads a distribution as Python encodes it. The number of words tells its kind:
+//  0 words  Replicated
+//  1 word   Slab: the axis that is split
+//  more     BlockCyclic: grid's shape (2), block's shape (2), first place (2), rank at each place
 MatrixSpread spread_of(const Extents& words) {
   if (words.empty()) return Replicated{};
   if (words.size() == 1) return Slab{words[0]};
@@ -110,6 +111,8 @@ void bind_matmul(nb::module_& module) {
           result = writable_array(out, "out");
           require_c_order(result, "out");
           stream = stream_of(asked, left, result);
+          follow(right, stream);
+          follow(added, stream);
         });
         const bool adds = !c.is_none();
         without_gil([&] {

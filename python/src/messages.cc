@@ -1,8 +1,9 @@
-// send, recv, probe, send_recv.
+// Messages: send, recv, probe, send_recv, exchange.
 #include <string>
 #include <vector>
 
 #include "device.h"
+#include "docstrings.h"
 #include "immutable.h"
 #include "strided.h"
 
@@ -27,6 +28,40 @@ nb::object envelope(const Received& waiting) {
   return nb::module_::import_("hocket._calls.types")
       .attr("Envelope")(
           waiting.source, waiting.tag, waiting.count, std::string(name_of(waiting.dtype)).c_str());
+}
+
+// The arguments of a send, after they have been read. A value.
+struct Sending {
+  Array in;
+  int destination;
+  MessageOptions options;
+};
+Sending read_send(
+    nb::handle x, nb::handle destination, nb::handle tag, nb::handle deadline, nb::handle stream) {
+  Array in = array_to_send(x, "x");
+  const int to = integer_argument(destination, "destination");
+  const MessageOptions options = message_options(tag, deadline, stream_of(stream, in, {}));
+  return {std::move(in), to, options};
+}
+
+// The arguments of a receive, after they have been read. A value.
+struct Receiving {
+  Array out;
+  int source;
+  MessageOptions options;
+};
+Receiving read_receive(nb::handle x,
+                       nb::handle source,
+                       nb::handle tag,
+                       nb::handle deadline,
+                       nb::handle stream,
+                       nb::handle allow_shorter) {
+  const int from = integer_argument(source, "source");
+  const bool shorter = flag_argument(allow_shorter, "allow_shorter");
+  Array out = array_to_receive(x, "x", from == kNullRank || shorter);
+  const MessageOptions options =
+      message_options(tag, deadline, stream_of(stream, {}, out), shorter);
+  return {std::move(out), from, options};
 }
 
 nb::object send_recv(CommunicatorObject& self,
@@ -54,7 +89,7 @@ nb::object send_recv(CommunicatorObject& self,
   const ArrayView place = target.output();
   Received came;
   without_gil([&] { came = self.comm.send_recv(in.input(), to, place, from, options); });
-  land(target);
+  copy_back(target);
   if (in.is_on_gpu()) retain(self, {&in, &target}, options.stream);
   if (shorter && from != kNullRank) {
     result = result.attr("reshape")(-1)[nb::slice(came.count)];
@@ -62,7 +97,8 @@ nb::object send_recv(CommunicatorObject& self,
   return finished(std::move(result), options.stream);
 }
 
-// One side of an exchange: arrays and ranks.
+// One direction of an exchange: the arrays to send, or those to receive into, each with its peer's
+// rank.
 struct Side {
   std::vector<Array> arrays;
   std::vector<int> peers;
@@ -72,7 +108,7 @@ Side read_side(nb::handle messages, const char* name, Array (*read)(nb::handle, 
   Side side;
   require_iterable(messages, name, "a list of pairs of an array and a rank");
   for (nb::handle message : messages) {
-    const std::string element = std::string(name) + "[" + std::to_string(side.peers.size()) + "]";
+    const std::string element = element_name(name, side.peers.size());
     if (!nb::isinstance<nb::sequence>(message) || nb::len(message) != 2) {
       throw InvalidArgument(element + " is not a pair of an array and a rank");
     }
@@ -104,13 +140,15 @@ void exchange(CommunicatorObject& self,
     received.push_back({in.arrays[i].output(), in.peers[i]});
   }
   if (sent.empty() && received.empty()) return;
-  const MessageOptions options =
-      message_options(tag,
-                      deadline,
-                      out.arrays.empty() ? stream_of(stream, {}, in.arrays.front())
-                                         : stream_of(stream, out.arrays.front(), {}));
+  const MessageOptions options = message_options(
+      tag,
+      deadline,
+      stream_of(stream, out.arrays.empty() ? in.arrays.front() : out.arrays.front(), {}));
+  for (const Side* side : {&out, &in}) {
+    for (const Array& array : side->arrays) follow(array, options.stream);
+  }
   without_gil([&] { self.comm.exchange(sent, received, options); });
-  for (const Array& array : in.arrays) land(array);
+  for (const Array& array : in.arrays) copy_back(array);
   for (Side* side : {&out, &in}) {
     if (!side->arrays.empty() && side->arrays.front().is_on_gpu()) {
       retain(self, side->arrays, options.stream);
@@ -118,10 +156,9 @@ void exchange(CommunicatorObject& self,
   }
 }
 
-}  // namespace
+using nb::arg;
 
-void bind_messages(CommunicatorClass& cls) {
-  using nb::arg;
+void bind_blocking(CommunicatorClass& cls) {
   cls.def(
       "send",
       [](CommunicatorObject& s,
@@ -130,11 +167,9 @@ void bind_messages(CommunicatorClass& cls) {
          nb::handle tag,
          nb::handle deadline,
          nb::handle stream) {
-        Array in = array_to_send(x, "x");
-        const int to = integer_argument(destination, "destination");
-        const MessageOptions options = message_options(tag, deadline, stream_of(stream, in, {}));
-        without_gil([&] { s.comm.send(in.input(), to, options); });
-        if (in.is_on_gpu()) retain(s, {&in}, options.stream);
+        Sending sent = read_send(x, destination, tag, deadline, stream);
+        without_gil([&] { s.comm.send(sent.in.input(), sent.destination, sent.options); });
+        if (sent.in.is_on_gpu()) retain(s, {&sent.in}, sent.options.stream);
       },
       arg("x").none(),
       arg("destination").none(),
@@ -143,20 +178,7 @@ void bind_messages(CommunicatorClass& cls) {
       arg("stream") = nb::none(),
       nb::sig("def send(self, x: Array, destination: int, tag: int = 0, "
               "deadline: Timeout = None, stream: Stream = None) -> None"),
-      R"(Send an array to one rank, which receives it by `recv`.
-
-Messages pair by peer, tag and order, outside the order of collectives.
-
-Parameters
-----------
-x : array
-    What is sent. The receiver's array has as many elements, of the same dtype. One of NumPy need
-    not be contiguous: it is packed, in C order.
-destination : int
-    The rank to send to; `hocket.NULL_RANK` (-2) is nobody, and nothing is sent.
-tag : int
-    At least 0.
-)");
+      docstring_of("Communicator.send"));
   cls.def(
       "recv",
       [](CommunicatorObject& s,
@@ -166,15 +188,11 @@ tag : int
          nb::handle deadline,
          nb::handle stream,
          nb::handle allow_shorter) {
-        const int from = integer_argument(source, "source");
-        const bool shorter = flag_argument(allow_shorter, "allow_shorter");
-        Array out = array_to_receive(x, "x", from == kNullRank || shorter);
-        const MessageOptions options =
-            message_options(tag, deadline, stream_of(stream, {}, out), shorter);
+        Receiving into = read_receive(x, source, tag, deadline, stream, allow_shorter);
         const Received received =
-            without_gil([&] { return s.comm.recv(out.output(), from, options); });
-        land(out);
-        if (out.is_on_gpu()) retain(s, {&out}, options.stream);
+            without_gil([&] { return s.comm.recv(into.out.output(), into.source, into.options); });
+        copy_back(into.out);
+        if (into.out.is_on_gpu()) retain(s, {&into.out}, into.options.stream);
         return to_python(received);
       },
       arg("x").none(),
@@ -185,27 +203,10 @@ tag : int
       arg("allow_shorter").none() = false,
       nb::sig("def recv(self, x: Array, source: int = -1, tag: int = 0, deadline: Timeout = None, "
               "stream: Stream = None, allow_shorter: bool = False) -> Received"),
-      R"(Receive an array into `x`.
+      docstring_of("Communicator.recv"));
+}
 
-Parameters
-----------
-x : array
-    Where it goes: as many elements as were sent, of the same dtype. One of NumPy need not be
-    contiguous: it is written to in C order.
-source : int
-    The rank to receive from; `hocket.ANY_SOURCE` (-1) for whoever sends first; `hocket.NULL_RANK`
-    (-2) for nobody: `x` stays as it is.
-tag : int
-    At least 0; `hocket.ANY_TAG` (-1) for whichever comes first, onto the host.
-allow_shorter : bool
-    What comes may have fewer elements than `x`, and fills its beginning; what is behind stays as it
-    is. For arrays on the host.
-
-Returns
--------
-Received
-    Named tuple (source, tag, count): who sent it, and how many elements came.
-)");
+void bind_async(CommunicatorClass& cls) {
   cls.def(
       "send_async",
       [](CommunicatorObject& s,
@@ -214,13 +215,12 @@ Received
          nb::handle tag,
          nb::handle deadline,
          nb::handle stream) {
-        Array in = array_to_send(x, "x");
-        const int to = integer_argument(destination, "destination");
-        const MessageOptions options = message_options(tag, deadline, stream_of(stream, in, {}));
+        Sending sent = read_send(x, destination, tag, deadline, stream);
         WorkHandle handle{.result = nb::none()};
-        handle.work = without_gil([&] { return s.comm.send_async(in.input(), to, options); });
+        handle.work = without_gil(
+            [&] { return s.comm.send_async(sent.in.input(), sent.destination, sent.options); });
         handle.call = "send";
-        keep(handle, in);
+        keep(handle, sent.in);
         return handle;
       },
       arg("x").none(),
@@ -240,15 +240,12 @@ Received
          nb::handle deadline,
          nb::handle stream,
          nb::handle allow_shorter) {
-        const int from = integer_argument(source, "source");
-        const bool shorter = flag_argument(allow_shorter, "allow_shorter");
-        Array out = array_to_receive(x, "x", from == kNullRank || shorter);
-        const MessageOptions options =
-            message_options(tag, deadline, stream_of(stream, {}, out), shorter);
+        Receiving into = read_receive(x, source, tag, deadline, stream, allow_shorter);
         WorkHandle handle{.result = nb::borrow(x)};
-        handle.work = without_gil([&] { return s.comm.recv_async(out.output(), from, options); });
+        handle.work = without_gil(
+            [&] { return s.comm.recv_async(into.out.output(), into.source, into.options); });
         handle.call = "recv";
-        keep(handle, out);
+        keep(handle, into.out);
         return handle;
       },
       arg("x").none(),
@@ -260,8 +257,10 @@ Received
       nb::sig("def recv_async(self, x: Array, source: int = -1, tag: int = 0, "
               "deadline: Timeout = None, stream: Stream = None, allow_shorter: bool = False) "
               "-> Work"),
-      "Start a `recv`; the Work's result is `x`, its `received` who sent. An array that is not "
-      "contiguous is written to by whichever method of the Work says first that it is done.");
+      docstring_of("Communicator.recv_async"));
+}
+
+void bind_probes(CommunicatorClass& cls) {
   cls.def(
       "probe",
       [](CommunicatorObject& s, nb::handle source, nb::handle tag, nb::handle deadline) {
@@ -274,24 +273,7 @@ Received
       arg("deadline") = nb::none(),
       nb::sig("def probe(self, source: int = -1, tag: int = 0, deadline: Timeout = None) "
               "-> Envelope"),
-      R"(Wait until a message onto the host is there, and tell of it without taking it.
-
-The next `recv` from that source with that tag takes it, where no other thread comes before. An
-object's message, which `recv_object` takes, shows as its first part: 256 elements of uint8.
-
-Parameters
-----------
-source : int
-    The rank that sends; `hocket.ANY_SOURCE` (-1) for whoever does.
-tag : int
-    At least 0; `hocket.ANY_TAG` (-1) for any.
-
-Returns
--------
-Envelope
-    Named tuple (source, tag, count, dtype): who sent it, and how many elements of which dtype,
-    a string, an array for it must have.
-)");
+      docstring_of("Communicator.probe"));
   cls.def(
       "probe_now",
       [](CommunicatorObject& s, nb::handle source, nb::handle tag) -> nb::object {
@@ -303,7 +285,10 @@ Envelope
       arg("source").none() = kAnySource,
       arg("tag").none() = 0,
       nb::sig("def probe_now(self, source: int = -1, tag: int = 0) -> Optional[Envelope]"),
-      "`probe` without waiting: None where no message is there yet.");
+      "`probe` without waiting; None if no message has arrived.");
+}
+
+void bind_receives(CommunicatorClass& cls) {
   cls.def(
       "receives",
       [](nb::handle self,
@@ -325,23 +310,10 @@ Envelope
       nb::sig("def receives(self, shape: Any, dtype: Any = 'float64', source: int = -1, "
               "tag: int = 0, count: Optional[int] = None, deadline: Timeout = None) -> "
               "AsyncIterator[tuple[Array, Received]]"),
-      R"(Messages one after the other: ``async for x, received in comm.receives(1000)``.
+      docstring_of("Communicator.receives"));
+}
 
-A receive is under way only while the loop waits, so that leaving the loop gives nothing up.
-
-Parameters
-----------
-shape, dtype
-    Of each message, which comes in a new NumPy array.
-source : int
-    The rank to receive from; by default whoever sends first.
-tag : int
-    At least 0.
-count : int, optional
-    How many to wait for; by default the loop does not end.
-deadline : float or datetime.timedelta, optional
-    Seconds that each message may take; by default the communicator's `deadline`.
-)");
+void bind_exchanges(CommunicatorClass& cls) {
   cls.def("send_recv",
           &send_recv,
           arg("x").none(),
@@ -355,30 +327,7 @@ deadline : float or datetime.timedelta, optional
           nb::sig("def send_recv(self, x: ArrayT, destination: int, out: Optional[ArrayT] = None, "
                   "source: Optional[int] = None, tag: int = 0, deadline: Timeout = None, stream: "
                   "Stream = None, allow_shorter: bool = False) -> ArrayT"),
-          R"(Send to one rank and receive from one, at once: an exchange, a ring, a shift.
-
-Parameters
-----------
-x : array
-    What is sent.
-destination : int
-    The rank to send to.
-out : array, optional
-    Where the received goes, as many elements as come, of any shape; may be `x` itself. Needed
-    where `source` is `hocket.NULL_RANK`, from whom nothing comes.
-source : int, optional
-    The rank to receive from; by default `destination`.
-tag : int
-    At least 0.
-allow_shorter : bool
-    True: the message may have fewer elements than `out`, and fills its beginning. Host only.
-
-Returns
--------
-array
-    `out`, or a new array of the shape and dtype of `x`. With `allow_shorter` the elements that
-    came, along one axis.
-)");
+          docstring_of("Communicator.send_recv"));
   cls.def("exchange",
           &exchange,
           arg("outgoing").none(),
@@ -389,20 +338,17 @@ array
           nb::sig("def exchange(self, outgoing: Sequence[tuple[Array, int]], "
                   "incoming: Sequence[tuple[Array, int]], tag: int = 0, deadline: Timeout = None, "
                   "stream: Stream = None) -> None"),
-          R"(Any number of messages at once, which progress together, whatever their order.
+          docstring_of("Communicator.exchange"));
+}
 
-Messages between two ranks pair in their order; the other side may `exchange`, `send` or `recv`. On
-GPUs it returns when they are on the stream.
+}  // namespace
 
-Parameters
-----------
-outgoing : sequence of (array, int)
-    What is sent, and to whom.
-incoming : sequence of (array, int)
-    Where what comes goes, and from whom it comes; arrays that are sent may be received into.
-tag : int
-    At least 0; of all messages.
-)");
+void bind_messages(CommunicatorClass& cls) {
+  bind_blocking(cls);
+  bind_async(cls);
+  bind_probes(cls);
+  bind_receives(cls);
+  bind_exchanges(cls);
 }
 
 }  // namespace hocket::python

@@ -12,7 +12,7 @@ namespace nb = nanobind;
 NB_MODULE(_hocket, module) {
   using namespace hocket::python;
   module.doc() = "What hocket's Python package is made of; use it through `hocket`.";
-  nb::set_leak_warnings(false);  // communicators may well live until the process ends
+  nb::set_leak_warnings(false);  // communicators may live until the process ends
   import_numpy();
   bind_errors();
   bind_work(module);

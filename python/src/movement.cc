@@ -1,4 +1,5 @@
-// broadcast, all_gather, gather, scatter, all_to_all, barrier.
+// Collectives that move data, and barrier.
+#include "docstrings.h"
 #include "hocket/error.h"
 #include "verbs.h"
 
@@ -26,15 +27,15 @@ constexpr auto kAllToAll = regular_verbs<CallOptions,
                                          &Communicator::all_to_all_async,
                                          &Communicator::prepare_all_to_all>();
 
-// The shape of `size` arrays like `x`, one above the other.
+// Returns the shape of `size` arrays like `x`, stacked along a new first axis.
 Shape stacked_shape(const Array& x, int size) {
   Shape shape = shape_of(x);
   shape.insert(shape.begin(), size);
   return shape;
 }
 
-// `out` or, where it is None, a new array like `plan.in` of the shape that `shape` gives; in C
-// order, which these calls want.
+// Sets the output to `out`. If `out` is None, sets it to a new array like `plan.in` with the shape
+// that `shape` returns. The calls that use this require C order.
 template <typename Options, typename ShapeOf>
 void read_output(Plan<Options>& plan, nb::handle out, ShapeOf&& shape) {
   plan.result = out.is_none() ? new_array_like(plan.in, shape()) : nb::borrow(out);
@@ -57,7 +58,7 @@ Plan<RootOptions> plan_broadcast(CommunicatorObject& self,
                            .in_place = true,
                            .options = root_options(root, deadline),
                            .result = nb::borrow(x)};
-    // The root's array is only read.
+    // The root's array is only read, so it may be immutable.
     if (self.comm.rank() != plan.options.root) write_in_place(plan, x);
     plan.in_place = true;
     return plan;
@@ -87,7 +88,7 @@ Plan<RootOptions> plan_gather(
   });
 }
 
-// The shape of one entry of the root's array.
+// Returns the shape of the part that each rank gets of the root's array.
 Shape entry_shape(const Array& x, int size) {
   const Shape shape = shape_of(x);
   if (shape.empty() || shape[0] != size) {
@@ -105,9 +106,7 @@ Plan<RootOptions> plan_scatter(
     if (self.comm.rank() == plan.options.root) {
       plan.in = read_c_order(x);
     } else if (out.is_none()) {
-      throw InvalidArgument(
-          "scatter wants out= at the ranks other than the root: how large a part "
-          "is, and of which dtype, they cannot know");
+      refuse_without_out("scatter", plan.options.root, self.comm.size());
     }
     read_output(plan, out, [&] { return entry_shape(plan.in, self.comm.size()); });
     return plan;
@@ -143,16 +142,7 @@ void bind_barrier(CommunicatorClass& cls) {
       arg("deadline") = nb::none(),
       arg("stream") = nb::none(),
       nb::sig("def barrier(self, deadline: Timeout = None, stream: Stream = None) -> None"),
-      R"(Return when all ranks have come here.
-
-Parameters
-----------
-deadline : float or datetime.timedelta, optional
-    Seconds this call may take; by default the communicator's `deadline`.
-stream : stream or int, optional
-    With a GPU's stream the barrier is one of the streams: it returns at once, and what follows on
-    this one waits until all ranks' streams have come here.
-)");
+      docstring_of("Communicator.barrier"));
   cls.def(
       "barrier_async",
       [](CommunicatorObject& s, nb::handle deadline, nb::handle stream) {
@@ -173,50 +163,19 @@ stream : stream or int, optional
 void bind_movement(CommunicatorClass& cls) {
   using nb::arg;
   const nb::none none;
-  define(cls,
-         kBroadcast,
-         {"broadcast",
-          "x: ArrayT, root: int = 0",
-          "ArrayT",
-          R"(Send the root's array to all ranks, in place.
-
-Parameters
-----------
-x : array
-    At the root what is sent (it may be read-only), elsewhere where it goes: as many elements, of
-    the same dtype and in the same order of axes, of any shape.
-root : int
-    The rank that sends.
-deadline : float or datetime.timedelta, optional
-    Seconds this call may take; by default the communicator's `deadline`.
-
-Returns
--------
-array
-    `x`.
-)"},
-         &plan_broadcast,
-         arg("x").none(),
-         arg("root").none() = 0);
+  define(
+      cls,
+      kBroadcast,
+      {"broadcast", "x: ArrayT, root: int = 0", "ArrayT", docstring_of("Communicator.broadcast")},
+      &plan_broadcast,
+      arg("x").none(),
+      arg("root").none() = 0);
   define(cls,
          kAllGather,
          {"all_gather",
           "x: ArrayT, out: Optional[ArrayT] = None",
           "ArrayT",
-          R"(Collect every rank's array on every rank.
-
-Parameters
-----------
-x : array
-    This rank's elements, in C order; as many on every rank, of one dtype.
-out : array, optional
-    size * x.size elements of any shape, rank after rank. To work in place pass ``x=out[rank]``.
-
-Returns
--------
-array
-    `out`, or a new array of shape (size, \*x.shape).
-)"},
+          docstring_of("Communicator.all_gather")},
          &plan_all_gather,
          arg("x").none(),
          arg("out") = none);
@@ -225,23 +184,7 @@ array
          {"gather",
           "x: ArrayT, out: Optional[ArrayT] = None, root: int = 0",
           "Optional[ArrayT]",
-          R"(Collect every rank's array at the root.
-
-Parameters
-----------
-x : array
-    This rank's elements, in C order; as many on every rank, of one dtype.
-out : array, optional
-    At the root: size * x.size elements of any shape, rank after rank. Elsewhere ignored. To work in
-    place pass ``x=out[root]`` there.
-root : int
-    The rank that collects.
-
-Returns
--------
-array or None
-    At the root `out`, or a new array of shape (size, \*x.shape); None elsewhere.
-)"},
+          docstring_of("Communicator.gather")},
          &plan_gather,
          arg("x").none(),
          arg("out") = none,
@@ -251,24 +194,7 @@ array or None
          {"scatter",
           "x: Optional[ArrayT] = None, out: Optional[ArrayT] = None, root: int = 0",
           "ArrayT",
-          R"(Hand the entries of the root's array out, one a rank.
-
-Parameters
-----------
-x : array, optional
-    At the root: size * share elements in C order, rank after rank; without `out` its shape is
-    (size, \*share). Elsewhere ignored.
-out : array
-    This rank's share, of any shape; required at ranks other than the root. To work in place at the root pass
-    ``out=x[root]``.
-root : int
-    The rank that hands out.
-
-Returns
--------
-array
-    `out`, or at the root a new array of the shape of a share.
-)"},
+          docstring_of("Communicator.scatter")},
          &plan_scatter,
          arg("x") = none,
          arg("out") = none,
@@ -278,20 +204,7 @@ array
          {"all_to_all",
           "x: ArrayT, out: Optional[ArrayT] = None",
           "ArrayT",
-          R"(Send a part of `x` to each rank and get one from each.
-
-Parameters
-----------
-x : array
-    size parts of equal size, in C order: part r goes to rank r.
-out : array, optional
-    As many elements, of any shape: part r comes from rank r. May be `x` itself.
-
-Returns
--------
-array
-    `out`, or a new array of the shape of `x`.
-)"},
+          docstring_of("Communicator.all_to_all")},
          &plan_all_to_all,
          arg("x").none(),
          arg("out") = none);

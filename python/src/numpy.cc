@@ -1,4 +1,4 @@
-// The only file that sees NumPy's C interface.
+// Reads and makes NumPy arrays. No other file includes NumPy's C interface.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
@@ -11,6 +11,7 @@
 #include "arguments.h"
 #include "array.h"
 #include "foreign.h"
+#include "foreign_parts.h"
 #include "hocket/error.h"
 #include "immutable.h"
 
@@ -21,7 +22,7 @@ PyArrayObject* as_numpy(nb::handle object) {
   return reinterpret_cast<PyArrayObject*>(object.ptr());
 }
 
-// The name of a scalar type without its package: "ml_dtypes.bfloat16" is "bfloat16".
+// Returns the name of a scalar type without its package: "bfloat16" for "ml_dtypes.bfloat16".
 std::string short_name(const PyTypeObject* type) {
 #ifdef Py_LIMITED_API
   auto* object = reinterpret_cast<PyObject*>(const_cast<PyTypeObject*>(type));
@@ -38,21 +39,6 @@ std::optional<DType> dtype_of_name(std::string_view name) {
   if (name == "float8_e4m3fn") return DType::kFloat8E4M3;
   if (name == "float8_e5m2") return DType::kFloat8E5M2;
   return std::nullopt;
-}
-
-std::optional<DType> integer_dtype(npy_intp bytes, bool is_signed) {
-  switch (bytes) {
-    case 1:
-      return is_signed ? DType::kInt8 : DType::kUInt8;
-    case 2:
-      return is_signed ? DType::kInt16 : DType::kUInt16;
-    case 4:
-      return is_signed ? DType::kInt32 : DType::kUInt32;
-    case 8:
-      return is_signed ? DType::kInt64 : DType::kUInt64;
-    default:
-      return std::nullopt;
-  }
 }
 
 std::optional<DType> dtype_of(const PyArray_Descr* descr) {
@@ -74,13 +60,13 @@ std::optional<DType> dtype_of(const PyArray_Descr* descr) {
     case NPY_INT:
     case NPY_LONG:
     case NPY_LONGLONG:
-      return integer_dtype(PyDataType_ELSIZE(descr), true);
+      return integer(8 * static_cast<unsigned>(PyDataType_ELSIZE(descr)), true);
     case NPY_UBYTE:
     case NPY_USHORT:
     case NPY_UINT:
     case NPY_ULONG:
     case NPY_ULONGLONG:
-      return integer_dtype(PyDataType_ELSIZE(descr), false);
+      return integer(8 * static_cast<unsigned>(PyDataType_ELSIZE(descr)), false);
     default:
       return dtype_of_name(short_name(descr->typeobj));
   }
@@ -88,7 +74,7 @@ std::optional<DType> dtype_of(const PyArray_Descr* descr) {
 
 std::string joined(const char* a, const char* b) { return std::string(a) + b; }
 
-// `by_way_of_copy` for an array that may be read-only: nothing can be copied back into that.
+// Does the same as by_way_of_copy, but without the advice to copy back if the array is read-only.
 std::string by_way_of_copy_of(bool is_writable,
                               const std::string& made,
                               const char* name,
@@ -97,13 +83,13 @@ std::string by_way_of_copy_of(bool is_writable,
   return "call with y = " + made + ", in which a result comes, as " + name + " is read-only";
 }
 
-// The types of numbers among an array's objects.
+// Tells which types of numbers occur among the Python objects of an array.
 struct Numbers {
   bool has_float = false;
   bool has_complex = false;
   bool has_long = false;   // an integer that float64 would round
   bool has_huge = false;   // an integer of more than 64 bits
-  bool has_other = false;  // no number, or one of more digits than float64 has
+  bool has_other = false;  // no number, or a number of a type with more digits than float64
 };
 
 void count_in(Numbers& numbers, nb::handle one) {
@@ -124,7 +110,8 @@ void count_in(Numbers& numbers, nb::handle one) {
   }
 }
 
-// Advice for an array of Python's objects, by its contents: a dtype that keeps all their digits.
+// Returns advice for an array of Python objects: a dtype that keeps all digits of the array's
+// numbers.
 std::string mend_of_objects(PyArrayObject* array, const char* name, bool is_writable) {
   Numbers numbers;
   const nb::handle object(reinterpret_cast<PyObject*>(array));
@@ -145,9 +132,9 @@ std::string mend_of_objects(PyArrayObject* array, const char* name, bool is_writ
          (is_whole ? "; else " + exact : "") + others;
 }
 
-// Advice on how to send arrays of a dtype that hocket does not take, and how to combine them if
-// that makes sense. It holds for whatever the call does with the array, and for each of its
-// layouts: elements go in C order, and a copy is brought back.
+// Returns advice on how to send arrays of a dtype that hocket does not support. If the elements can
+// be combined, also advises how to combine them. The advice is right for every call and every
+// memory layout, because it makes a copy in C order and copies the result back.
 std::string mend_of_dtype(PyArrayObject* array, const char* name) {
   const PyArray_Descr* descr = PyArray_DESCR(array);
   const bool is_writable = PyArray_ISWRITEABLE(array);
@@ -177,7 +164,7 @@ std::string mend_of_dtype(PyArrayObject* array, const char* name) {
   return sent + ". Its elements cannot be combined";
 }
 
-// `array`: the one of that dtype, if there is one.
+// Throws for a dtype that hocket does not support. `array` is an array of this dtype, or null.
 [[noreturn]] void refuse_dtype(const PyArray_Descr* descr,
                                const char* name,
                                PyArrayObject* array = nullptr) {
@@ -190,8 +177,8 @@ std::string mend_of_dtype(PyArrayObject* array, const char* name) {
                         "float64, complex64, complex128, float8_e4m3fn and float8_e5m2");
 }
 
-// A masked array's data would travel as if nothing were masked, and a result lie under the old
-// mask.
+// Throws for a masked array. A call would send masked elements like others, and the result would
+// keep the old mask.
 void refuse_mask(nb::handle object, const char* name) {
   const nb::module_ masked = nb::module_::import_("numpy.ma");
   if (masked.attr("getmask")(object).is(masked.attr("nomask"))) return;
@@ -213,7 +200,7 @@ Array read_numpy(nb::handle object, const char* name) {
         joined(name, " is not contiguous; ") +
         by_way_of_copy_of(is_writable, joined("numpy.ascontiguousarray(", name) + ")", name));
   }
-  // Before the dtype, whose mend takes the bytes as they are.
+  // This check precedes the check of the dtype, whose advice assumes native byte order.
   if (!PyArray_ISNOTSWAPPED(array)) {
     throw InvalidArgument(
         joined(name, " is byte-swapped; ") +
@@ -233,7 +220,7 @@ Array read_numpy(nb::handle object, const char* name) {
           .object = object};
 }
 
-// NumPy's own number for a type that NumPy has itself.
+// Returns NumPy's type number. Returns nothing for types that are not built into NumPy.
 std::optional<int> numpy_number(DType dtype) {
   switch (dtype) {
     case DType::kBool:
@@ -283,7 +270,7 @@ const char* ml_dtypes_name(DType dtype) {
   }
 }
 
-// A new reference, as NumPy's constructors steal it.
+// Returns a new reference. NumPy's constructors take its ownership.
 PyArray_Descr* descriptor(DType dtype) {
   if (const auto number = numpy_number(dtype)) return PyArray_DescrFromType(*number);
   nb::object scalar;
@@ -302,7 +289,8 @@ PyArray_Descr* descriptor(DType dtype) {
 }  // namespace
 
 void import_numpy() {
-  // PyArray_ImportNumPyAPI would print the error, even Ctrl-C, and raise a different one.
+  // Does not call PyArray_ImportNumPyAPI, which would print an error, even that of Ctrl-C, and
+  // raise another error.
   if (_import_array() < 0) throw nb::python_error();
 }
 
@@ -326,9 +314,7 @@ std::string by_way_of_copy(const std::string& made, const char* name, std::strin
 void require_c_order(const Array& array, const char* name) {
   if (array.order != MemoryOrder::kFortran) return;
   const bool is_tensor = nb::hasattr(array.object, "contiguous");
-  const bool is_cupy =
-      std::string_view(nb::str(nb::getattr(array.object.type(), "__module__", nb::str())).c_str())
-          .starts_with("cupy");
+  const bool is_cupy = is_of_package(array.object, "cupy");
   const std::string copy =
       is_tensor ? joined(name, ".contiguous()")
                 : joined(is_cupy ? "cupy" : "numpy", ".ascontiguousarray(") + name + ")";
@@ -384,7 +370,7 @@ bool is_number(nb::handle object) noexcept {
 
 namespace {
 
-// The memory of a number.
+// Owns the memory of a number that was passed as an array.
 class NumberInMemory final : public Lease {
  public:
   explicit NumberInMemory(nb::object memory) : memory_(std::move(memory)) {}
@@ -435,16 +421,11 @@ nb::object new_numpy_array(DType dtype, const Shape& shape) {
 namespace {
 
 nb::object new_gpu_array_like(const Array& like, const Shape& shape) {
-  const nb::object home = like.object.type().attr("__module__");
-  const std::string_view name = nb::cast<nb::str>(home).c_str();
-  nb::list extents;
-  for (const std::ptrdiff_t extent : shape) extents.append(extent);
   const auto made_by = [&](const char* module, const char* function) {
-    return nb::module_::import_(module).attr(function)(nb::tuple(extents),
-                                                       like.object.attr("dtype"));
+    return nb::module_::import_(module).attr(function)(tuple_of(shape), like.object.attr("dtype"));
   };
-  if (name.starts_with("cupy")) return made_by("cupy", "empty");
-  if (name.starts_with("numba")) return made_by("numba.cuda", "device_array");
+  if (is_of_package(like.object, "cupy")) return made_by("cupy", "empty");
+  if (is_of_package(like.object, "numba")) return made_by("numba.cuda", "device_array");
   throw InvalidArgument(std::string("a new array like ") + name_of_type(like.object) +
                         " cannot be made here; give out=");
 }
@@ -455,9 +436,7 @@ nb::object new_array_like(const Array& like, const Shape& shape) {
   if (!PyArray_Check(like.object.ptr())) {
     if (is_immutable(like.object)) return new_immutable(like, shape);
     if (nb::hasattr(like.object, "new_empty")) {  // PyTorch
-      nb::list extents;
-      for (const std::ptrdiff_t extent : shape) extents.append(extent);
-      return like.object.attr("new_empty")(nb::tuple(extents));
+      return like.object.attr("new_empty")(tuple_of(shape));
     }
     if (like.is_on_gpu()) return new_gpu_array_like(like, shape);
     return new_numpy_array(like.dtype, shape);
@@ -476,9 +455,7 @@ nb::object new_array_like(const Array& like, const Shape& shape) {
 }
 
 nb::object new_int32_beside(const Array& like) {
-  nb::list extents;
-  for (const std::ptrdiff_t extent : shape_of(like)) extents.append(extent);
-  const nb::tuple shape(extents);
+  const nb::tuple shape = tuple_of(shape_of(like));
   const auto made_by = [&](const char* module, const char* function, auto... more) {
     return nb::object(
         nb::module_::import_(module).attr(function)(shape, nb::str("int32"), more...));
@@ -489,10 +466,8 @@ nb::object new_int32_beside(const Array& like) {
     const nb::object dtype = nb::module_::import_("torch").attr("int32");
     return like.object.attr("new_empty")(shape, nb::arg("dtype") = dtype);
   }
-  const nb::object home = like.object.type().attr("__module__");
-  const std::string_view name = nb::cast<nb::str>(home).c_str();
-  if (name.starts_with("cupy")) return made_by("cupy", "empty", order);
-  if (name.starts_with("numba")) return made_by("numba.cuda", "device_array");
+  if (is_of_package(like.object, "cupy")) return made_by("cupy", "empty", order);
+  if (is_of_package(like.object, "numba")) return made_by("numba.cuda", "device_array");
   throw InvalidArgument(std::string("an array of ranks beside ") + name_of_type(like.object) +
                         " cannot be made here; pass an array of CuPy, PyTorch or Numba");
 }
@@ -531,7 +506,7 @@ DType dtype_argument(nb::handle dtype) {
   PyArray_Descr* descr = nullptr;
   if (PyArray_DescrConverter(dtype.ptr(), &descr) != NPY_SUCCEED) {
     PyErr_Clear();
-    // torch.float32 and the like print as their package and their name.
+    // PyTorch's dtypes print as "torch.float32".
     const std::string text = text_argument(nb::str(dtype), "dtype");
     const std::string name = text.substr(text.rfind('.') + 1);
     if (const auto known = dtype_of_name(name)) return *known;

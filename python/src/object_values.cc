@@ -1,4 +1,5 @@
-// Values of objects: Python's to hocket's and back, by the safe codec.
+// Converts Python objects to hocket's and back. Plain data is encoded; other objects are pickled if
+// the caller allows it.
 #include "object_values.h"
 
 #include <complex>
@@ -24,7 +25,7 @@ Object to_object(nb::handle value, Reading& reading, int depth);
                         "str, bytes, bytearray, list, tuple, dict, NumPy's scalars and arrays");
 }
 
-// Refuses a changeable part that was read before: a change to one of the two would miss the other.
+// Refuses a mutable part that occurs twice, because the receiver would get two separate parts.
 void require_new(nb::handle value, Reading& reading) {
   if (reading.changeable.insert(value.ptr()).second) return;
   throw InvalidArgument("object holds " + type_in_words(value) +
@@ -69,8 +70,9 @@ Object string_object(nb::handle value) {
   return Object(std::string(text, static_cast<std::size_t>(length)));
 }
 
-// True if the value travels as an array. If pickle, which keeps types, is refused, arrays of other
-// packages and `memoryview` arrive as NumPy's. A subclass would arrive as its base.
+// Returns true if the value is sent as an array. Without pickle, which keeps types, arrays of other
+// packages and `memoryview` arrive as NumPy arrays. Subclasses of NumPy's array are excluded,
+// because they would arrive as the base class.
 bool is_array(nb::handle value, Pickle pickle) {
   if (is_plain_numpy(value)) return true;
   if (pickle == Pickle::kAllow || is_numpy_subclass(value)) return false;
@@ -84,7 +86,7 @@ bool is_fortran(nb::handle value) {
   return nb::cast<bool>(flags.attr("f_contiguous")) && !nb::cast<bool>(flags.attr("c_contiguous"));
 }
 
-// Reads a part of the object, an array or a scalar, of which `array` has the elements.
+// Reads an array or scalar within the object. `part` is that value, and `array` holds its elements.
 Array read_part(nb::handle part, nb::handle array) {
   try {
     return read_array(array, "x");
@@ -99,7 +101,8 @@ Array read_part(nb::handle part, nb::handle array) {
 }
 
 Object array_object(nb::handle value) {
-  // Strided and Fortran-ordered arrays are brought to C order; the codec copies in any case.
+  // Converts to C order. This costs no extra copy: contiguous arrays stay as they are, and the
+  // codec copies the elements in any case.
   const nb::object contiguous =
       nb::hasattr(value, "__array_interface__")
           ? nb::module_::import_("numpy").attr("asanyarray")(value, nb::arg("order") = "C")
@@ -114,7 +117,7 @@ Object array_object(nb::handle value) {
   return Object::array(std::move(fortran));
 }
 
-// An array whose type tells it from a number; with others, such as dates, only pickle can deal.
+// Returns a NumPy scalar as an object. Some types, such as dates, are refused, and need pickle.
 Object scalar_object(nb::handle value) {
   const nb::object array = array_of_numpy_scalar(value);
   return Object::scalar(read_part(value, array).input());
@@ -127,7 +130,7 @@ Object to_object(nb::handle value, Reading& reading, int depth) {
                           " levels, or holds itself; flatten it, or pass "
                           "allow_pickle=True on all ranks");
   }
-  // Exact types: a subclass (an enum, a named tuple) would come back as its base.
+  // Compares exact types. A subclass (an enum, a named tuple) would arrive as its base class.
   if (p == Py_None) return {};
   if (PyBool_Check(p)) return p == Py_True;
   if (PyLong_CheckExact(p)) return integer_object(value);

@@ -1,4 +1,4 @@
-// Values of objects: Python's to hocket's and back.
+// Conversion of Python objects to hocket's and back.
 #pragma once
 
 #include <span>
@@ -11,16 +11,17 @@ namespace hocket::python {
 
 enum class Pickle { kRefuse, kAllow };
 
-// One object's way to hocket.
+// The state while `read_object` reads one object.
 struct Reading {
   Pickle pickle;
-  bool changes = false;  // some of it arrives as of another type: a tensor as a NumPy array
-  // The lists, dicts, byte arrays and arrays that were met. The object keeps them alive.
+  bool changes = false;  // some part arrives with another type, such as a tensor as a NumPy array
+  // The mutable parts read so far: lists, dicts, byte arrays, arrays. The object that is read keeps
+  // these parts alive.
   std::unordered_set<PyObject*> changeable = {};
 };
 
-// Reads one object that is sent. An object that is not all plain is pickled as a whole, so that
-// parts of it that are the same stay the same.
+// Reads an object to be sent. If any part is not plain data, the whole object is pickled at once.
+// Pickling the parts separately would turn two references to one part into two copies.
 Object read_object(nb::handle value, Reading& reading);
 
 nb::object from_object(const Object& object, Pickle pickle);

@@ -1,5 +1,7 @@
 #include "own_operator.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
@@ -15,7 +17,7 @@ namespace {
 
 nb::object numpy(const char* name) { return nb::module_::import_("numpy").attr(name); }
 
-// The text that print shows, for any object.
+// Returns str(value), or an empty text if str() fails.
 std::string text_of(nb::handle value) {
   const nb::object text = nb::steal(PyObject_Str(value.ptr()));
   const nb::object bytes =
@@ -67,12 +69,11 @@ void OwnOperator::fit(const Array& cut, const char* name) {
   const Shape shape = shape_of(cut);
   if (shape.size() > 1) row_.assign(shape.begin() + 1, shape.end());
   for (const std::ptrdiff_t extent : row_) op_.unit *= static_cast<std::size_t>(extent);
-  // Rows of nothing: there is nothing to cut.
+  // A row without elements counts as one element, because a unit cannot be 0.
   op_.unit = std::max<std::size_t>(1, op_.unit);
 }
 
-void OwnOperator::rethrow() {
-  const std::exception_ptr error_of_call = std::current_exception();
+void OwnOperator::rethrow(const std::exception_ptr& error_of_call) {
   const GilTaken gil;
   const nb::object cause = std::exchange(raised_, nb::object());
   if (!cause.is_valid()) std::rethrow_exception(error_of_call);
@@ -88,22 +89,43 @@ void OwnOperator::rethrow() {
 
 void OwnOperator::combine(void* left, const void* right, std::size_t count, void* own) {
   auto& self = *static_cast<OwnOperator*>(own);
-  const GilTaken gil;
-  // In memory that is had and given back without the system, and stays in the cache.
+  const Callback callback;
+  if (!callback.may_run()) throw std::runtime_error("its process is ending");
+  // The size of a block. The allocator reuses memory of this size, and a block stays in the cache.
   constexpr std::size_t kBlockBytes = std::size_t{64} << 10;
   const std::size_t unit = self.op_.unit * size_of(self.dtype_);
   const std::size_t most =
       self.is_ufunc_ ? count : std::max<std::size_t>(1, kBlockBytes / unit) * self.op_.unit;
-  try {
-    for (std::size_t first = 0; first < count; first += most) {
-      const std::size_t at = first * size_of(self.dtype_);
-      self.combine_block(static_cast<std::byte*>(left) + at,
-                         static_cast<const std::byte*>(right) + at,
-                         std::min(most, count - first));
+  with_gil([&] {
+    try {
+      for (std::size_t first = 0; first < count; first += most) {
+        const std::size_t at = first * size_of(self.dtype_);
+        self.combine_block(static_cast<std::byte*>(left) + at,
+                           static_cast<const std::byte*>(right) + at,
+                           std::min(most, count - first));
+      }
+    } catch (const nb::python_error& error) {
+      self.raised_ = nb::borrow(error.value());
+      throw std::runtime_error(text_of_raised(error));
     }
+  });
+}
+
+// Calls the user's function. If the function forks, the child process ends here: the memory and
+// threads of the call belong to the parent.
+nb::object OwnOperator::called(const nb::object& left, const nb::object& right) const {
+  const pid_t process = ::getpid();
+  const auto end_child = [process](const nb::object& error) {
+    if (::getpid() == process) return;
+    nb::module_::import_("hocket._jobs.forked").attr("end_child")(error);
+  };
+  try {
+    nb::object result = function_(left, right);
+    end_child(nb::none());
+    return result;
   } catch (const nb::python_error& error) {
-    self.raised_ = nb::borrow(error.value());
-    throw std::runtime_error(text_of_raised(error));
+    end_child(nb::borrow(error.value()));
+    throw;
   }
 }
 
@@ -117,18 +139,18 @@ void OwnOperator::combine_block(void* left, const void* right, std::size_t count
     function_(a, b, nb::arg("out") = a);
     return;
   }
-  // The function may keep its arguments, so it gets copies.
+  // The function may keep its arguments beyond the call, so it gets copies.
   const auto copy_of = [&](const void* block) {
     nb::object copy = new_numpy_array(dtype_, shape);
     std::memcpy(read_array(copy, "a block").data, block, bytes);
     return copy;
   };
   const nb::object a = copy_of(left);
-  const nb::object result = checked(function_(a, copy_of(right)), a);
+  const nb::object result = checked(called(a, copy_of(right)), a);
   std::memcpy(left, read_array(result, "the result").data, bytes);
 }
 
-// The result as the bytes that go into a block.
+// Checks a result of the function. Returns it as a contiguous array of the operator's dtype.
 nb::object OwnOperator::checked(nb::object result, const nb::object& like) const {
   const nb::object array = numpy("asanyarray")(result);
   if (!array.attr("shape").equal(like.attr("shape"))) {

@@ -9,11 +9,11 @@
 namespace hocket::python {
 namespace {
 
-// An array seen as rows.
+// An array seen as rows along its first axis.
 struct Rows {
-  Shape row;                 // the shape of one
-  std::size_t elements = 1;  // of one
-  std::size_t count = 0;
+  Shape row;                 // the shape of one row
+  std::size_t elements = 1;  // in one row
+  std::size_t count = 0;     // the number of rows
 };
 
 Rows rows_of(const Array& array, const char* name) {
@@ -43,22 +43,28 @@ Counts counts_argument(nb::handle counts, int size, const char* name) {
   return result;
 }
 
-// Every rank's number.
-Counts exchange_counts(CommunicatorObject& self, std::size_t mine, const CallOptions& options) {
+// Returns the counts of all ranks, in the order of the ranks. A collective call.
+Counts exchange_counts(CommunicatorObject& self,
+                       std::size_t mine,
+                       const CallOptions& options,
+                       const char* whole) {
+  const WholeCall call(self.comm, whole);
   std::uint64_t own = mine;
   std::vector<std::uint64_t> all(static_cast<std::size_t>(self.comm.size()));
   without_gil([&] { self.comm.all_gather(scalar(own), all, options); });
   return {all.begin(), all.end()};
 }
 
+// Sends each rank its count, and returns the counts received from all ranks. A collective call.
 Counts transpose_counts(CommunicatorObject& self, const Counts& mine, const CallOptions& options) {
+  const WholeCall call(self.comm, "all_to_all_v");
   std::vector<std::uint64_t> sent(mine.begin(), mine.end()), received(mine.size());
   without_gil([&] { self.comm.all_to_all(sent, received, options); });
   return {received.begin(), received.end()};
 }
 
 std::size_t total(const Counts& counts) {
-  constexpr std::size_t kMost = std::size_t{1} << 60;  // sums do not wrap
+  constexpr std::size_t kMost = std::size_t{1} << 60;  // low enough that no sum wraps around
   std::size_t sum = 0;
   for (const std::size_t count : counts) {
     if (count > kMost - sum) {
@@ -79,7 +85,7 @@ Shape with_rows(std::size_t count, Shape row) {
   return row;
 }
 
-// As even as it gets: the first ranks have one row more.
+// Splits rows evenly. If the division leaves a remainder, the first ranks get one row more.
 Counts even_counts(std::size_t rows, int size) {
   const auto n = static_cast<std::size_t>(size);
   Counts counts(n, rows / n);
@@ -95,17 +101,17 @@ void set_output(Plan<Options>& plan, nb::handle out, std::size_t rows, const Row
   require_c_order(plan.out, "out");
 }
 
-// Sets `out`, which gets `counts` rows from each rank: one array, or a list with one for each.
+// Sets the output, into which each rank r sends `counts[r]` rows. `out` is one array, a list with
+// one array for each rank, or None for a new array.
 template <typename Options>
 void set_parts(Plan<Options>& plan, nb::handle out, const Counts& counts, const Rows& like) {
   if (!is_list(out)) return set_output(plan, out, total(counts), like);
   ListedArrays listed = read_list(out, "out", writable_array);
-  if (listed.counts.size() != counts.size()) require_one_each(listed, counts.size(), "out");
+  require_one_each(listed, counts.size(), "out");
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (listed.counts[i] != counts[i] * like.elements) {
-      throw InvalidArgument("out[" + std::to_string(i) + "] has " +
-                            std::to_string(listed.counts[i]) + " elements, expected " +
-                            std::to_string(counts[i] * like.elements));
+      throw InvalidArgument(element_name("out", i) + " has " + std::to_string(listed.counts[i]) +
+                            " elements, expected " + std::to_string(counts[i] * like.elements));
     }
   }
   plan.result = nb::borrow(out);
@@ -113,7 +119,8 @@ void set_parts(Plan<Options>& plan, nb::handle out, const Counts& counts, const 
   plan.out_places = std::move(listed.places);
 }
 
-// Counts of `x` for each of `size` ranks, in rows; in elements if `x` is a list.
+// Reads `x` and sets the input. Returns how much of `x` each of `size` ranks gets, in rows, or in
+// elements if `x` is a list.
 template <typename Options>
 Counts read_sent(Plan<Options>& plan, nb::handle x, nb::handle counts, int size, Rows& rows) {
   const bool lists = is_list(x);
@@ -148,7 +155,7 @@ Plan<CallOptions> plan_all_gather_v(CommunicatorObject& self,
     rows = rows_of(plan.in, "x");
     return counts.is_none() ? Counts{} : counts_argument(counts, self.comm.size(), "counts");
   });
-  if (counts.is_none()) all = exchange_counts(self, rows.count, plan.options);
+  if (counts.is_none()) all = exchange_counts(self, rows.count, plan.options, "all_gather_v");
   read_arguments(self, [&] { set_parts(plan, out, all, rows); });
   plan.out_counts = scaled(std::move(all), rows.elements);
   return plan;
@@ -168,7 +175,8 @@ Plan<RootOptions> plan_gather_v(CommunicatorObject& self,
     rows = rows_of(plan.in, "x");
     return counts.is_none() ? Counts{} : counts_argument(counts, self.comm.size(), "counts");
   });
-  if (counts.is_none()) all = exchange_counts(self, rows.count, {plan.options.deadline});
+  if (counts.is_none())
+    all = exchange_counts(self, rows.count, {plan.options.deadline}, "gather_v");
   if (self.comm.rank() == plan.options.root) {
     read_arguments(self, [&] { set_parts(plan, out, all, rows); });
   }
@@ -186,9 +194,7 @@ Plan<RootOptions> plan_scatter_v(CommunicatorObject& self,
     Plan<RootOptions> plan{.options = root_options(root, deadline)};
     if (self.comm.rank() != plan.options.root) {
       if (out.is_none()) {
-        throw InvalidArgument(
-            "scatter_v wants out= at the ranks other than the root: how large "
-            "their part is, and of which dtype, they cannot know");
+        refuse_without_out("scatter_v", plan.options.root, self.comm.size());
       }
       plan.out = read_out<RootOptions>(out);
       require_c_order(plan.out, "out");
@@ -247,7 +253,7 @@ Plan<ReduceOptions> plan_reduce_scatter_v(CommunicatorObject& self,
     return counts.is_none() ? even_counts(rows.count, self.comm.size())
                             : counts_argument(counts, self.comm.size(), "counts");
   });
-  if (infers) all = exchange_counts(self, own_rows, {plan.options.deadline});
+  if (infers) all = exchange_counts(self, own_rows, {plan.options.deadline}, "reduce_scatter_v");
   read_arguments(self, [&] {
     const int rank = self.comm.rank();
     set_output(plan, out, rank < 0 ? 0 : all[static_cast<std::size_t>(rank)], rows);

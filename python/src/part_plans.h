@@ -1,7 +1,7 @@
 // Reads the arguments of the v-forms.
 //
-// Python counts rows, the first axis; for one-dimensional arrays these are elements. Absent counts
-// are exchanged here by one small call, as the size of a new array follows from them.
+// Python's counts are rows along the first axis. If the caller passes no counts, the ranks exchange
+// them here by a small call, because the counts decide the size of a new array.
 #pragma once
 
 #include "verbs.h"

@@ -1,4 +1,4 @@
-// Pools of workers, the base of `hocket.DevicePool`.
+// The C++ part of `hocket.DevicePool`: pools of workers, which are threads of this process.
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/vector.h>
 
@@ -16,8 +16,8 @@
 namespace hocket::python {
 namespace {
 
-// Python's state of a worker's thread. It lives as long as the thread, and not just for a call, so
-// that thread-local data of Python programs survives.
+// Python's thread state of a worker's thread. It lives as long as the thread, not only for one
+// call, so that thread-local data of Python programs survives between calls.
 class ThreadState {
  public:
   void enter() {
@@ -33,8 +33,8 @@ class ThreadState {
   PyThreadState* state_ = nullptr;
 };
 
-// Python's `_Pool`. The caller holds the GIL. It is released while workers are waited for, also in
-// the destructor.
+// The state of Python's `_Pool`. The caller holds the GIL. Methods and the destructor release it
+// while they wait for workers.
 struct PoolHandle {
   PoolHandle(DevicePool a_pool, std::vector<ThreadState> its_states)
       : pool(std::move(a_pool)), states(std::move(its_states)) {}
@@ -57,14 +57,12 @@ std::vector<StreamRef> read_streams(nb::handle streams) {
   return result;
 }
 
-// Arrays of one argument, kept exported for as long as this lives.
+// The arrays of one argument, with their leases.
 struct ArrayList {
   ArrayList() = default;
   ArrayList(nb::handle objects, const char* name, Array (*read)(nb::handle, const char*)) {
-    int i = 0;
     for (nb::handle object : objects) {
-      const std::string which = std::string(name) + "[" + std::to_string(i++) + "]";
-      arrays.push_back(read(object, which.c_str()));
+      arrays.push_back(read(object, element_name(name, arrays.size()).c_str()));
     }
   }
   std::vector<ConstArrayView> inputs() const {
@@ -80,8 +78,8 @@ struct ArrayList {
   std::vector<Array> arrays;
 };
 
-// Elements at one place of all arrays are reduced together: `arrays` have one shape, and lie in one
-// order, as do `others`.
+// Throws unless all arrays have the same shape and memory order, because elements at the same
+// position are reduced together.
 void require_alike(const ArrayList& arrays, const ArrayList& others) {
   if (arrays.arrays.empty()) return;
   const Array& first = arrays.arrays.front();
@@ -133,9 +131,10 @@ void close(PoolHandle& handle) {
   });
 }
 
-// Runs `body(index, communicator)` in the thread of each of `workers`. They begin in their order,
-// each when the one before has the GIL. So what they first draw from something shared, such as a
-// random generator, is the same in every run. A worker that waits before that breaks this order.
+// Runs `body(index, communicator)` in the thread of each worker in `workers`. The workers start in
+// the order of `workers`: each starts when the worker before it has taken the GIL. So first uses of
+// shared state, such as a random generator, happen in the same order in every run. A worker that
+// waits before its first use may break this order.
 void map(PoolHandle& handle,
          const std::vector<int>& workers,
          nb::callable body,
@@ -144,10 +143,11 @@ void map(PoolHandle& handle,
   without_gil([&] {
     handle.pool.map(workers,
                     [&](PoolWorker& worker) {
-                      const nb::gil_scoped_acquire acquire;
-                      worker.begun();
-                      body(worker.index(),
-                           CommunicatorObject{Communicator(worker.communicator().impl())});
+                      with_gil([&] {
+                        worker.begun();
+                        body(worker.index(),
+                             CommunicatorObject{Communicator(worker.communicator().impl())});
+                      });
                     },
                     {.streams = at, .start = PoolCallOptions::Start::kInTurn});
   });
@@ -174,7 +174,7 @@ PoolReduceOptions reduce_options(nb::handle op,
           .streams = streams};
 }
 
-// Tells the other processes if `read` refuses arguments here.
+// Reads arguments by `read`. If `read` throws, the other processes of `across` are told.
 template <typename F>
 auto read_across(nb::handle across, F&& read) {
   try {
@@ -186,8 +186,9 @@ auto read_across(nb::handle across, F&& read) {
   }
 }
 
-void bind_calls(nb::class_<PoolHandle>& cls) {
-  using nb::arg;
+using nb::arg;
+
+void bind_distribute(nb::class_<PoolHandle>& cls) {
   cls.def(
       "distribute",
       [](PoolHandle& h,
@@ -206,6 +207,9 @@ void bind_calls(nb::class_<PoolHandle>& cls) {
       arg("streams").none() = nb::none(),
       nb::sig("def distribute(self, arrays: Sequence[Array], source: Sequence[int], "
               "out: Sequence[Array], streams: Optional[Sequence[int]] = None) -> None"));
+}
+
+void bind_reductions(nb::class_<PoolHandle>& cls) {
   cls.def(
       "reduce",
       [](PoolHandle& h,
@@ -265,6 +269,9 @@ void bind_calls(nb::class_<PoolHandle>& cls) {
       nb::sig("def all_reduce(self, arrays: Sequence[Array], out: Sequence[Array], op: Op, "
               "group: int = 0, fixed: bool = False, across: Optional[Communicator] = None, "
               "streams: Optional[Sequence[int]] = None) -> None"));
+}
+
+void bind_exchange_halo(nb::class_<PoolHandle>& cls) {
   cls.def(
       "exchange_halo",
       [](PoolHandle& h,
@@ -314,15 +321,13 @@ void bind_calls(nb::class_<PoolHandle>& cls) {
 
 ChunkFunction in_python(const nb::callable& f) {
   return [&f](std::size_t buffer, std::size_t first, std::size_t last) {
-    const nb::gil_scoped_acquire acquire;
-    f(buffer, first, last);
+    with_gil([&] { f(buffer, first, last); });
   };
 }
 
 }  // namespace
 
 void bind_pool(nb::module_& module) {
-  using nb::arg;
   nb::class_<PoolHandle> cls(
       module, "_Pool", nb::is_weak_referenceable(), "Use it through `hocket.DevicePool`.");
   cls.def("__init__",
@@ -357,7 +362,9 @@ void bind_pool(nb::module_& module) {
           nb::sig("def map(self, workers: Sequence[int], "
                   "body: Callable[[int, Communicator], None], "
                   "streams: Optional[Sequence[int]] = None) -> None"));
-  bind_calls(cls);
+  bind_distribute(cls);
+  bind_reductions(cls);
+  bind_exchange_halo(cls);
   module.def(
       "_stream_chunks",
       [](std::size_t count,

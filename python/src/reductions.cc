@@ -1,4 +1,5 @@
-// all_reduce, reduce, scan, exscan, reduce_scatter, reproducible_sum.
+// Collectives that reduce: all_reduce, reduce, scan, exscan, reduce_scatter, reproducible_sum.
+#include "docstrings.h"
 #include "hocket/error.h"
 #include "own_operator.h"
 #include "verbs.h"
@@ -6,7 +7,7 @@
 namespace hocket::python {
 namespace {
 
-// With an operator of hocket's, or one of the program's own.
+// The options of a reduction, and its operator if the user defined it.
 template <typename Public>
 struct WithOwn : Public {
   using Base = Public;
@@ -24,11 +25,11 @@ OperatorOptions operator_options(const Options& options) {
   }
 }
 
-// The C++ function for a user-defined operator.
+// A C++ function that reduces with a user-defined operator.
 template <typename Result, typename In = BorrowedView>
 using OwnVerb = Result (*)(Communicator&, In, ArrayView, const Operator&, const OperatorOptions&);
 
-// As regular_verbs; `kOwn...` are used for user-defined operators.
+// Like regular_verbs. The functions `kOwn...` are called for user-defined operators.
 template <
     typename Options,
     void (Communicator::*kBlock)(ConstArrayView, ArrayView, const typename Options::Base&),
@@ -41,11 +42,9 @@ constexpr Verbs<Options> verbs_of() {
   using P = Plan<Options>;
   return {[](Communicator& c, const P& p) {
             if (!p.options.own) return (c.*kBlock)(p.input(), p.output(), p.options);
-            try {
+            p.options.own->explain([&] {
               kOwnBlock(c, p.input(), p.output(), p.options.own->op(), operator_options(p.options));
-            } catch (const InvalidArgument&) {
-              p.options.own->rethrow();
-            }
+            });
           },
           [](Communicator& c, const P& p) {
             if (!p.options.own) return (c.*kStart)(p.input(), p.output(), p.options);
@@ -101,7 +100,7 @@ void read_op(Options& options, nb::handle op) {
   if (!options.own) options.op = op_argument(op);
 }
 
-// The arrays of a reduction whose result has the same shape as its input.
+// Reads the arrays of a reduction whose result has the shape of its input.
 template <typename Options>
 void read_alike(Plan<Options>& plan, nb::handle x, nb::handle out) {
   if (out.is_none()) {
@@ -149,8 +148,8 @@ Plan<OwnReduceRootOptions> plan_reduce(CommunicatorObject& self,
   });
 }
 
-// The shape of one rank's share of an array whose leading axis counts the ranks, or is cut into as
-// many parts.
+// Returns the shape of one rank's share of `x`. The first axis has one entry for each rank, or its
+// length is a multiple of the number of ranks.
 Shape share_shape(const Array& x, int size) {
   Shape shape = shape_of(x);
   if (shape.empty() || shape[0] % size != 0) {
@@ -215,26 +214,7 @@ void bind_reproducible_sum(CommunicatorClass& cls) {
           arg("stream") = nb::none(),
           nb::sig("def reproducible_sum(self, shards: Array, out: ArrayT, op: Op = 'sum', "
                   "deadline: Timeout = None, stream: Stream = None) -> ArrayT"),
-          R"(Sum shards so that the bits depend on the shards alone.
-
-All ranks bring consecutive shards of one globally numbered list, which are added by a fixed binary
-tree over the shard numbers: the result is the same to the last bit however many ranks hold them.
-
-Parameters
-----------
-shards : array
-    This rank's shards one after the other, in C order, each as many elements as `out`; none is
-    fine.
-out : array
-    The sum, on every rank.
-op : str
-    "sum", or "avg" over the shards.
-
-Returns
--------
-array
-    `out`.
-)");
+          docstring_of("Communicator.reproducible_sum"));
 }
 
 }  // namespace
@@ -247,34 +227,7 @@ void bind_reductions(CommunicatorClass& cls) {
          {"all_reduce",
           "x: ArrayT, out: Optional[ArrayT] = None, op: Union[Op, Operator] = 'sum'",
           "ArrayT",
-          R"(Reduce arrays over all ranks; every rank gets the result.
-
-Parameters
-----------
-x : array
-    This rank's elements. All ranks bring as many, of one dtype.
-out : array, optional
-    Where the result goes: as many elements, of any shape, as elements correspond in the order in
-    which they lie. Without it, into `x`.
-op : str or Operator
-    "sum", "product" (or "prod"), "min", "max", "avg", "band", "bor", "bxor". 16-bit and 8-bit
-    floats accumulate in float32; on one host ranks are taken in ascending order. Or a
-    `hocket.Operator`, made of a function of one's own, for arrays in the host's memory.
-deadline : float or datetime.timedelta, optional
-    Seconds this call may take; by default the communicator's `deadline`.
-
-Returns
--------
-array
-    `out`, or `x` where there is none.
-
-Raises
-------
-InvalidArgument
-    The array is not contiguous, read-only, of a dtype without this op, ...
-Mismatch, PeerDied, DeadlineExceeded, Aborted
-    See :mod:`hocket.errors`.
-)"},
+          docstring_of("Communicator.all_reduce")},
          &plan_alike,
          arg("x").none(),
          arg("out") = none,
@@ -284,25 +237,7 @@ Mismatch, PeerDied, DeadlineExceeded, Aborted
          {"reduce",
           "x: ArrayT, out: Optional[ArrayT] = None, root: int = 0, op: Union[Op, Operator] = 'sum'",
           "Optional[ArrayT]",
-          R"(Reduce arrays over all ranks; the root alone gets the result.
-
-Parameters
-----------
-x : array
-    This rank's elements. All ranks bring as many, of one dtype.
-out : array, optional
-    At the root: where the result goes, as for `all_reduce`; without it, into `x`. Elsewhere
-    ignored.
-root : int
-    The rank that gets the result.
-op, deadline
-    As for `all_reduce`.
-
-Returns
--------
-array or None
-    The result at the root, None elsewhere.
-)"},
+          docstring_of("Communicator.reduce")},
          &plan_reduce,
          arg("x").none(),
          arg("out") = none,
@@ -313,27 +248,7 @@ array or None
          {"scan",
           "x: ArrayT, out: Optional[ArrayT] = None, op: Union[Op, Operator] = 'sum'",
           "ArrayT",
-          R"(Reduce arrays over the ranks up to each one: a prefix reduction.
-
-Rank r gets ((x0 op x1) op x2) ... op xr.
-
-Parameters
-----------
-x : array
-    This rank's elements. All ranks bring as many, of one dtype.
-out : array, optional
-    Where the result goes, as for `all_reduce`. Without it, into `x`.
-op : str or Operator
-    As for `all_reduce`; "avg" divides by how many ranks are combined, r + 1. NaN of one rank makes
-    NaN of it and all after it, also by "min" and "max".
-deadline
-    As for `all_reduce`.
-
-Returns
--------
-array
-    `out`, or `x` where there is none.
-)"},
+          docstring_of("Communicator.scan")},
          &plan_alike,
          arg("x").none(),
          arg("out") = none,
@@ -343,25 +258,7 @@ array
          {"exscan",
           "x: ArrayT, out: Optional[ArrayT] = None, op: Union[Op, Operator] = 'sum'",
           "ArrayT",
-          R"(Reduce arrays over the ranks before each one: an exclusive prefix reduction.
-
-Rank r gets ((x0 op x1) op x2) ... op x(r - 1). Nobody is before rank 0: there `out`, or `x` without
-it, stays as it is.
-
-Parameters
-----------
-x : array
-    This rank's elements. All ranks bring as many, of one dtype.
-out : array, optional
-    Where the result goes, as for `all_reduce`. Without it, into `x`.
-op, deadline
-    As for `scan`; "avg" divides by r.
-
-Returns
--------
-array
-    `out`, or `x` where there is none.
-)"},
+          docstring_of("Communicator.exscan")},
          &plan_alike,
          arg("x").none(),
          arg("out") = none,
@@ -371,23 +268,7 @@ array
          {"reduce_scatter",
           "x: ArrayT, out: Optional[ArrayT] = None, op: Union[Op, Operator] = 'sum'",
           "ArrayT",
-          R"(Reduce arrays over all ranks; rank r gets the r-th share of the result.
-
-Parameters
-----------
-x : array
-    The shares of all ranks one after the other, in C order. Without `out` its shape is
-    (size, \*share), or its first axis is cut: (size * k, \*rest), of which a share is (k, \*rest).
-out : array, optional
-    This rank's share, x.size / size elements of any shape; may be the beginning of `x`.
-op, deadline
-    As for `all_reduce`.
-
-Returns
--------
-array
-    `out`, or a new array of the shape of a share.
-)"},
+          docstring_of("Communicator.reduce_scatter")},
          &plan_reduce_scatter,
          arg("x").none(),
          arg("out") = none,

@@ -10,12 +10,13 @@
 
 #include "arguments.h"
 #include "communicator_object.h"
+#include "docstrings.h"
 #include "hocket/error.h"
 
 namespace hocket::python {
 namespace {
 
-// Python's `Store`. Its end waits for the server's farewell, as `close` does.
+// The state of Python's `Store`. Like `close`, its destructor waits for the server's last answer.
 struct StoreHandle {
   StoreHandle(std::shared_ptr<Store> a_store, Duration its_timeout)
       : store(std::move(a_store)), timeout(its_timeout) {}
@@ -25,10 +26,10 @@ struct StoreHandle {
   }
 
   std::shared_ptr<Store> store;
-  Duration timeout;  // of calls that wait
+  Duration timeout;  // the default for calls that wait
 };
 
-// Python's `StoreServer`.
+// The state of Python's `StoreServer`.
 struct ServerHandle {
   ServerHandle(const char* address, int port, nb::handle key, const char* job, bool trust_network) {
     StoreServer::Options options{.address = address, .port = port, .job = job};
@@ -50,7 +51,7 @@ nb::object to_python(const std::optional<Bytes>& value) {
   return value ? nb::object(to_python(*value)) : nb::none();
 }
 
-// A share of it: another thread may close the handle meanwhile.
+// Returns shared ownership, because another thread may close the handle during the call.
 std::shared_ptr<Store> open(const StoreHandle& handle) {
   if (!handle.store) throw InvalidArgument("the store's client is closed");
   return handle.store;
@@ -71,26 +72,7 @@ StoreHandle connect(
 
 void bind_server(nb::module_& module) {
   using nb::arg;
-  nb::class_<ServerHandle>(module,
-                           "StoreServer",
-                           R"(Serves a store of keys and values; for rendezvous, not for data.
-
-Runs in a thread of this process until `close`, or until nothing refers to it.
-
-Parameters
-----------
-address : str
-    An address of this host, or "unix:NAME", which the processes of this user alone can reach.
-port : int
-    0: the system chooses.
-key : bytes or path, optional
-    The secret that clients have to know: 32 bytes, or a file made by ``hocket key FILE``. Not
-    needed for "unix:".
-job : str
-    What clients have to say likewise; no secret.
-trust_network : bool
-    Serve anybody who can reach the port.
-)")
+  nb::class_<ServerHandle>(module, "StoreServer", docstring_of("StoreServer"))
       .def(nb::init<const char*, int, nb::handle, const char*, bool>(),
            arg("address") = "127.0.0.1",
            arg("port") = 0,
@@ -107,7 +89,7 @@ trust_network : bool
             return nb::str(s.server->address().c_str());
           },
           nb::sig("def address(self) -> str"),
-          "For `connect_store`: \"127.0.0.1:40123\" or \"unix:NAME\".")
+          "The address for `connect_store`, such as \"127.0.0.1:40123\".")
       .def(
           "close",
           [](ServerHandle& s) {
@@ -166,7 +148,7 @@ void bind_client(nb::module_& module) {
           arg("key"),
           arg("amount"),
           nb::sig("def add(self, key: str, amount: int) -> int"),
-          "Add to a counter, 0 where absent; the new value.")
+          "Add to a counter, which begins at 0; return the new value.")
       .def(
           "compare_and_set",
           [](StoreHandle& s,
@@ -186,9 +168,7 @@ void bind_client(nb::module_& module) {
           arg("desired"),
           nb::sig("def compare_and_set(self, key: str, expected: Optional[bytes], "
                   "desired: bytes) -> Optional[bytes]"),
-          "Set `desired` where the key holds `expected` (None: where there is no such key). "
-          "Returns "
-          "what it held before, which is `expected` exactly when it was set.")
+          docstring_of("Store.compare_and_set"))
       .def(
           "erase",
           [](StoreHandle& s, nb::handle name) {
@@ -198,7 +178,7 @@ void bind_client(nb::module_& module) {
           },
           arg("key"),
           nb::sig("def erase(self, key: str) -> bool"),
-          "True when there was something to erase.")
+          "Erase a key. True if it existed.")
       .def(
           "close",
           [](StoreHandle& s) {
@@ -206,7 +186,7 @@ void bind_client(nb::module_& module) {
             if (store) without_gil([&] { store->close(); });
           },
           nb::sig("def close(self) -> None"),
-          "Leave. May be called again.");
+          "Close the connection. May be called again.");
 }
 
 }  // namespace
@@ -225,23 +205,7 @@ void bind_store(nb::module_& module) {
              nb::sig("def connect_store(address: str, "
                      "key: Optional[Union[bytes, str, PathLike[str]]] = None, job: str = '', "
                      "timeout: Timeout = None, trust_network: bool = False) -> Store"),
-             R"(Connect to a `StoreServer`.
-
-Parameters
-----------
-address : str
-    "host:port" or "unix:NAME".
-key, job, trust_network
-    As the server has them.
-timeout : float or datetime.timedelta, optional
-    Seconds for connecting, trying again while nobody serves, and for calls that wait; 300 by
-    default.
-
-Raises
-------
-RendezvousError
-    Nobody serves there, or the two do not trust each other.
-)");
+             docstring_of("connect_store"));
 }
 
 }  // namespace hocket::python

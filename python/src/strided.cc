@@ -13,7 +13,7 @@
 namespace hocket::python {
 namespace {
 
-// A copy of an array, for as long as it is sent.
+// Owns the contiguous copy of a strided array until the copy has been sent.
 class Packed final : public Lease {
  public:
   explicit Packed(nb::object memory) : memory_(std::move(memory)) {}
@@ -22,33 +22,35 @@ class Packed final : public Lease {
   nb::object memory_;
 };
 
-// Memory that is received into, and the array that it is for.
-class Landing final : public Lease {
+// Owns contiguous memory into which a message is received, and knows the strided array for the
+// data.
+class ReceiveBuffer final : public Lease {
  public:
-  Landing(nb::object memory, nb::handle array)
+  ReceiveBuffer(nb::object memory, nb::handle array)
       : memory_(std::move(memory)), array_(nb::borrow(array)) {}
 
-  // Once: the program may write to the array afterwards. A signal's handler may ask within it.
-  void land() override {
+  // Copies only once, because the program may write to the array after the first copy. The mutex is
+  // recursive, because a signal handler that runs during the copy may call this again.
+  void copy_back() override {
     std::unique_lock lock(mutex_, std::defer_lock);
     without_gil_or_signals([&] { lock.lock(); });
-    if (has_landed_) return;
+    if (is_copied_back_) return;
     nb::module_::import_("numpy").attr("copyto")(array_, memory_);
-    has_landed_ = true;
+    is_copied_back_ = true;
   }
 
  private:
   nb::object memory_;
   nb::object array_;
   std::recursive_mutex mutex_;
-  bool has_landed_ = false;
+  bool is_copied_back_ = false;
 };
 
 nb::object copy_in_c_order(nb::handle object) {
   return nb::module_::import_("numpy").attr("array")(object, nb::arg("order") = "C");
 }
 
-// True if no two elements share memory. Slices and transposes never do.
+// Returns true if no two elements share memory. Slices and transposes fulfil this.
 bool lies_apart(nb::handle object, std::size_t element) {
   std::vector<std::pair<std::size_t, std::size_t>> axes;  // stride in bytes, length
   const nb::object strides = object.attr("strides");
@@ -59,7 +61,7 @@ bool lies_apart(nb::handle object, std::size_t element) {
     if (length > 1) axes.emplace_back(static_cast<std::size_t>(std::abs(stride)), length);
   }
   std::sort(axes.begin(), axes.end());
-  std::size_t span = element;  // the extent of the axes so far
+  std::size_t span = element;  // bytes from the first to the last element along the axes so far
   for (const auto& [stride, length] : axes) {
     if (stride < span) return false;
     span += stride * (length - 1);
@@ -89,12 +91,12 @@ Array array_to_receive(nb::handle object, const char* name, bool may_be_shorter)
                           " has several elements at one place in memory; receive into an array of "
                           "its own, and copy");
   }
-  array.lease = std::make_unique<Landing>(std::move(memory), object);
+  array.lease = std::make_unique<ReceiveBuffer>(std::move(memory), object);
   return array;
 }
 
-void land(const Array& array) {
-  if (array.lease) array.lease->land();
+void copy_back(const Array& array) {
+  if (array.lease) array.lease->copy_back();
 }
 
 }  // namespace hocket::python

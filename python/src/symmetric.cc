@@ -1,7 +1,8 @@
-// Symmetric memory: as NumPy arrays on the host, as arrays of no framework on GPUs.
+// Binds symmetric memory.
 //
-// C++ finds out by its address that an array is symmetric. Here it is an ordinary NumPy array whose
-// base keeps the memory alive, or an object from which CuPy and PyTorch make an array.
+// C++ recognizes a symmetric array by its address. In host memory, Python sees it as an ordinary
+// NumPy array whose base keeps the memory alive. On a GPU, Python sees a `GpuArray`, from which
+// CuPy and PyTorch make an array.
 #include "hocket/symmetric.h"
 
 #include <nanobind/ndarray.h>
@@ -15,20 +16,22 @@
 #include <utility>
 #include <vector>
 
+#include "docstrings.h"
 #include "hocket/error.h"
 #include "verbs.h"
 
 namespace hocket::python {
 namespace {
 
-// The base of a symmetric NumPy array.
+// The owner of a symmetric array's host memory. It is the base of the NumPy array.
 struct Allocation {
   SymmetricArray array;
-  std::vector<int> makers;  // the rank in the world of each that has a part
+  std::vector<int> makers;  // world ranks of the members that have a part of the array
 };
 
-// Keeps memory of GPUs. The destructor of the last owner waits until no GPU needs the memory. It
-// waits without the GIL, which the threads of other ranks may need to get there.
+// Shares the ownership of GPUs' memory. When the last owner is destroyed, it waits until no GPU
+// needs the memory. It waits without the GIL, because other ranks' threads may need the GIL to
+// finish.
 struct GpuOwner {
   explicit GpuOwner(std::shared_ptr<void> a_memory) : memory(std::move(a_memory)) {}
   GpuOwner(const GpuOwner&) = default;
@@ -45,17 +48,12 @@ struct GpuArray {
   ArrayView view;
   Shape shape;
   GpuOwner owner;
-  // The GPU that it is mapped for, by which frameworks take it: this rank's, for a peer's too.
+  // The number of this rank's GPU, into which the memory is mapped even if it is a peer's.
+  // Frameworks need this number.
   int device;
 };
 
-nb::tuple tuple_of(const Shape& shape) {
-  nb::list extents;
-  for (const std::ptrdiff_t extent : shape) extents.append(extent);
-  return nb::tuple(extents);
-}
-
-// NumPy's name of the type; empty if it has none.
+// Returns NumPy's name of the type, or an empty text if NumPy has none.
 std::string typestr_of(DType dtype) {
   const std::string bytes = std::to_string(size_of(dtype));
   switch (dtype) {
@@ -214,7 +212,7 @@ nb::object empty(Symmetric& symmetric,
   return numpy_view(data, type, extents, owner);
 }
 
-// The allocation at the end of an array's chain of bases.
+// Returns the allocation at the end of an array's chain of bases.
 nb::object allocation_of(nb::handle array) {
   nb::object base = nb::borrow(array);
   while (!nb::isinstance<Allocation>(base)) {
@@ -228,7 +226,7 @@ nb::object allocation_of(nb::handle array) {
   return base;
 }
 
-// The place among an allocation's makers of a rank of this communicator.
+// Returns the index in `makers` of rank `rank` of this communicator.
 int maker_of(const Allocation& allocation, const Communicator& comm, int rank) {
   const auto ranks = comm.world_ranks();
   if (rank < 0 || rank >= comm.size()) {
@@ -261,7 +259,7 @@ nb::object peer(Symmetric& symmetric, nb::handle array, nb::handle of) {
       static_cast<std::byte*>(view.data) - static_cast<std::byte*>(memory.local().data());
   const auto local_bytes = static_cast<std::ptrdiff_t>(memory.local().bytes());
   const auto bytes = static_cast<std::ptrdiff_t>(view.count * size_of(view.dtype));
-  if (offset < 0 || bytes > local_bytes - offset) {  // such as what peer returned
+  if (offset < 0 || bytes > local_bytes - offset) {  // such as an array that `peer` returned
     throw InvalidArgument(
         "array does not lie in this rank's own memory; pass what symmetric.empty "
         "returned, or a view of it");
@@ -299,25 +297,18 @@ int device_of(const GpuArray& array) { return std::max(0, array.device); }
 void bind_symmetric(nb::module_& module, CommunicatorClass& cls) {
   using nb::arg;
   nb::class_<Allocation>(module, "_Allocation", "Symmetric memory; the base of arrays in it.");
-  nb::class_<GpuArray>(module,
-                       "GpuArray",
-                       R"(Symmetric memory of a GPU, this rank's or a peer's.
-
-Takes part in hocket's calls as it is. ``cupy.from_dlpack(a)`` and ``torch.from_dlpack(a)`` make an
-array of it that shares its memory and keeps it alive. So does ``cupy.asarray(a)`` of this rank's;
-of a peer's it makes a copy, as that lies on another GPU.
-)")
+  nb::class_<GpuArray>(module, "GpuArray", docstring_of("GpuArray"))
       .def_prop_ro(
           "shape",
           [](const GpuArray& a) { return tuple_of(a.shape); },
           nb::sig("def shape(self) -> tuple[int, ...]"),
-          "Of all axes.")
+          "Extents of all axes.")
       .def_prop_ro(
           "dtype",
           [](const GpuArray& a) { return std::string(name_of(a.view.dtype())); },
           "Its name.")
       .def_prop_ro(
-          "nbytes", [](const GpuArray& a) { return a.view.bytes(); }, "Bytes.")
+          "nbytes", [](const GpuArray& a) { return a.view.bytes(); }, "Number of bytes.")
       .def_prop_ro(
           "data_ptr",
           [](const GpuArray& a) { return reinterpret_cast<std::uintptr_t>(a.view.data()); },
@@ -333,12 +324,7 @@ of a peer's it makes a copy, as that lies on another GPU.
           "__dlpack__",
           [](const GpuArray& a, nb::kwargs) { return to_dlpack(a, device_of(a)); },
           nb::sig("def __dlpack__(self, **kwargs: Any) -> Any"));
-  nb::class_<Symmetric>(
-      module, "SymmetricMemory", R"(Makes arrays that every rank of a communicator can reach.
-
-Collectives on such arrays, or on slices of them, copy nothing: ranks read and write each other's
-memory directly. After an error the contents are undefined.
-)")
+  nb::class_<Symmetric>(module, "SymmetricMemory", docstring_of("SymmetricMemory"))
       .def("__repr__",
            [](const Symmetric& s) {
              return to_text("<hocket.SymmetricMemory of communicator \"" + s.self.comm.name() +
@@ -354,84 +340,24 @@ memory directly. After an error the contents are undefined.
            nb::sig("def empty(self, shape: Union[int, Sequence[int]], dtype: Any = 'float64', "
                    "memory: Optional[str] = None, deadline: Timeout = None, "
                    "heap: Optional[str] = None) -> Any"),
-           R"(Make a zeroed array on every rank.
-
-Collective: all ranks give the same shape and dtype.
-
-Parameters
-----------
-shape : int or sequence of int
-dtype : str or dtype
-    "float32", numpy.float32, torch.bfloat16, ...; "bfloat16" and the 8-bit floats need ml_dtypes.
-
-memory : "host" or "cuda", optional
-    Where; by default where the communicator's calls are: a GPU from its first call on GPUs on.
-heap : "hocket" or "nvshmem", optional
-    Whose memory on GPUs; by default hocket's own. Of NVSHMEM's heap, where that library is
-    installed, is what its device functions take. The first such call starts NVSHMEM with the
-    communicator's ranks as PEs; later ones are of a communicator of the same ranks, and the arrays
-    can be used in any of a part of them.
-
-Returns
--------
-numpy.ndarray or GpuArray
-    Its memory lives until the last rank has dropped the last view of it; NVSHMEM gets it back at
-    the next such call.
-
-Raises
-------
-InvalidArgument
-    Ranks on several hosts, no memory, no NVSHMEM, or one of other ranks; on all ranks.
-)")
+           docstring_of("SymmetricMemory.empty"))
       .def("peer",
            &peer,
            arg("array").none(),
            arg("rank").none(),
            nb::sig("def peer(self, array: Any, rank: int) -> Any"),
-           R"(The array of another rank, as memory that can be read and written here.
-
-Parameters
-----------
-array : array
-    This rank's array, or a contiguous view of it; on a GPU, of any framework.
-rank : int
-    The rank, in this communicator.
-
-Returns
--------
-numpy.ndarray or GpuArray
-    Of the same shape. What it holds is defined only between calls that order the ranks (a barrier,
-    a collective).
-
-Raises
-------
-InvalidArgument
-    The array is not symmetric, or that rank's is not mapped here, which NVSHMEM's heap may have.
-)")
+           docstring_of("SymmetricMemory.peer"))
       .def("free",
            &free_array,
            arg("array"),
            arg("deadline") = nb::none(),
            nb::sig("def free(self, array: Any, deadline: Timeout = None) -> None"),
-           R"(Make an array in GPUs' memory an ordinary one, on all ranks.
-
-Collective; `Mismatch` where ranks name different arrays. The memory goes when the last view of it
-is dropped.
-)")
+           docstring_of("SymmetricMemory.free"))
       .def("nvshmem_team",
            &nvshmem_team,
            arg("deadline") = nb::none(),
            nb::sig("def nvshmem_team(self, deadline: Timeout = None) -> int"),
-           R"(NVSHMEM's team of this communicator's ranks, for its device functions.
-
-Collective when it is first asked for; NVSHMEM runs already, by ``empty(..., heap="nvshmem")``.
-PE i of the team is rank i. It lives as long as NVSHMEM does, which is as long as the process.
-
-Returns
--------
-int
-    An ``nvshmem_team_t``.
-)");
+           docstring_of("SymmetricMemory.nvshmem_team"));
   cls.def_prop_ro(
       "symmetric",
       [](CommunicatorObject& s) { return Symmetric{{Communicator(s.comm.impl()), s.world}}; },

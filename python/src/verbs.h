@@ -1,4 +1,5 @@
-// The three ways to make one collective call (block, start, prepare), written once for all.
+// The three forms of one collective call (blocking, async, prepared), written once for all
+// collectives.
 #pragma once
 
 #include <string>
@@ -18,13 +19,13 @@ template <typename Options>
 struct Plan {
   Array in;
   Array out;
-  bool in_place = false;  // `out` is both
-  Counts in_counts;       // of v-forms, in elements
+  bool in_place = false;  // `out` is the input, too
+  Counts in_counts;       // lengths of the parts in v-forms, in elements
   Counts out_counts;
-  Counts in_places;  // where the parts begin, where that does not follow from the counts
+  Counts in_places;  // where the parts begin, in elements; empty if the parts are adjacent
   Counts out_places;
   Options options;
-  nb::object result = nb::none();  // the result for Python
+  nb::object result = nb::none();  // the object that Python's caller gets
 
   ConstArrayView input() const noexcept { return in_place ? out.input() : in.input(); }
   ArrayView output() const noexcept { return out.output(); }
@@ -32,8 +33,8 @@ struct Plan {
   Parts out_parts() const noexcept { return {out_counts, out_places}; }
 };
 
-// Makes sure that the array of an in-place call can be written to. An array that never changes
-// becomes `in`, and the result is a new one.
+// Prepares an in-place call. `out` is the caller's array. A writable array stays as it is. If the
+// array is immutable, it becomes `in`, and `out` is a new array, which is the result.
 template <typename Options>
 void write_in_place(Plan<Options>& plan, nb::handle x) {
   if (plan.out.writable) return;
@@ -44,8 +45,8 @@ void write_in_place(Plan<Options>& plan, nb::handle x) {
   plan.in_place = false;
 }
 
-// The array that a call writes to; where the call has a root, that may have been given in its
-// place.
+// Reads the array that a call writes to. In a call with a root, a number in its place is probably
+// the root; then the error says how to pass a root.
 template <typename Options>
 Array read_out(nb::handle out) {
   if (is_number(out)) {
@@ -59,7 +60,7 @@ Array read_out(nb::handle out) {
   return writable_array(out, "out");
 }
 
-// Advice for an array whose leading axis should count the ranks, or be a multiple of that.
+// Returns advice for an array whose first axis is no multiple of the number of ranks.
 inline std::string mend_of_axis(const Array& x, int size) {
   if (is_number(x.object) || shape_of(x).empty()) {
     return "Give an array of " + std::to_string(size) + " entries";
@@ -69,7 +70,7 @@ inline std::string mend_of_axis(const Array& x, int size) {
          std::to_string(size) + " ranks; use the _v form";
 }
 
-// Reads a collective call's arguments by `read`. If they are refused, the other ranks are told.
+// Reads a collective call's arguments by `read`. If `read` throws, the other ranks are told.
 template <typename Read>
 auto read_arguments(CommunicatorObject& self, Read&& read, Refuse refuse = &refuse_next_call) {
   try {
@@ -84,15 +85,26 @@ inline RootOptions root_options(nb::handle root, nb::handle deadline) {
   return {integer_argument(root, "root"), limit_argument(deadline, "deadline")};
 }
 
-// One collective as C++ has it.
+// Refuses a scatter without `out` on a rank that is not the root.
+[[noreturn]] inline void refuse_without_out(const char* name, int root, int size) {
+  if (root < 0 || root >= size) {
+    throw InvalidArgument(std::string(name) + ": root is " + std::to_string(root) +
+                          ", expected a rank from 0 to " + std::to_string(size - 1));
+  }
+  throw InvalidArgument(std::string(name) +
+                        " wants out= at the ranks other than the root: how large their part is, "
+                        "and of which dtype, they cannot know");
+}
+
+// The C++ functions of one collective, one for each form.
 template <typename Options>
 struct Verbs {
   void (*block)(Communicator&, const Plan<Options>&);
   Work (*start)(Communicator&, const Plan<Options>&);
-  Prepared (*prepare)(Communicator&, const Plan<Options>&) = nullptr;  // null: it has no such form
+  Prepared (*prepare)(Communicator&, const Plan<Options>&) = nullptr;  // null: no prepared form
 };
 
-// The verbs of a collective that takes one array in and one out.
+// The functions of a collective that takes one input and one output array.
 template <typename Options,
           void (Communicator::*kBlock)(ConstArrayView, ArrayView, const Options&),
           Work (Communicator::*kStart)(BorrowedView, ArrayView, const Options&),
@@ -108,14 +120,14 @@ constexpr Verbs<Options> regular_verbs() {
 // The signature and help of a collective for `help()` and type checkers.
 struct Text {
   std::string name;
-  std::string arguments;  // without deadline and stream, which every call has
+  std::string arguments;  // without deadline and stream, which every call takes
   std::string result;
   const char* help;
 };
 
-// Defines `name`, `name_async` and, if it exists, `prepare_name`. `read` reads the arguments, of
-// which the deadline is the last, and tells the other ranks of a refusal. `arguments` are
-// nanobind's descriptions of those before the deadline.
+// Defines the methods `name`, `name_async` and, if the collective has this form, `prepare_name`.
+// `read` reads the arguments, the deadline last, and tells the other ranks if it refuses them.
+// `arguments` are nanobind's descriptions of the arguments before the deadline.
 template <typename Options, typename... Given, typename... Arguments>
 void define(CommunicatorClass& cls,
             const Verbs<Options>& verbs,
@@ -127,7 +139,8 @@ void define(CommunicatorClass& cls,
     read_arguments(self, [&] { choose_stream(read_plan, stream); });
     return read_plan;
   };
-  // The type of the result follows from that of the arrays, if there are any.
+  // Only the blocking form returns an array of the argument's type. So the signatures of the other
+  // forms say Array instead of the type variable ArrayT.
   std::string started = text.arguments;
   for (std::size_t at; (at = started.find("ArrayT")) != std::string::npos;)
     started.erase(at + 5, 1);
@@ -180,7 +193,7 @@ void define(CommunicatorClass& cls,
                               .call = without_gil([&] { return prepare(self.comm, call); })};
         keep(handle, call.in, call.out);
         if constexpr (requires { call.options.own; }) handle.own = call.options.own;
-        if (!stream.is_none()) handle.objects.push_back(nb::borrow(stream));
+        handle.stream = nb::borrow(stream);
         handle.result = std::move(call.result);
         handle.name = name;
         return handle;

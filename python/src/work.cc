@@ -1,8 +1,9 @@
-// Calls that have been started, and calls that have been prepared.
+// Python's Work and Prepared: calls that were started, and calls that were prepared.
 #include <algorithm>
 #include <chrono>
 
 #include "device.h"
+#include "docstrings.h"
 #include "errors.h"
 #include "hocket/error.h"
 #include "immutable.h"
@@ -11,7 +12,8 @@
 namespace hocket::python {
 namespace {
 
-// The stream that is current in the framework of the call's arrays; absent for host memory.
+// Returns the current stream of the framework of the call's arrays. Returns nothing for host
+// memory.
 std::optional<StreamRef> current_stream(const WorkHandle& handle) {
   for (const nb::object& object : handle.objects) {
     const Array array = read_array(object, "x");
@@ -20,7 +22,8 @@ std::optional<StreamRef> current_stream(const WorkHandle& handle) {
   return std::nullopt;
 }
 
-// A call that its awaiter gave up has no result; this raises Aborted.
+// Throws Aborted if the call was given up because its awaiting task was cancelled. Such a call has
+// no result.
 void require_kept(const WorkHandle& handle) {
   if (!handle.given_up) return;
   throw Aborted({.code = ErrorCode::kAborted,
@@ -28,23 +31,20 @@ void require_kept(const WorkHandle& handle) {
                  .operation = handle.call});
 }
 
-// Waits for a call's end, or makes a prepared call. Adds the cause to errors of a user's operator.
+// Runs `wait`, which waits for the call's end or makes a prepared call, without the GIL. If the
+// function of a user's operator raised, the error gets that exception as its cause.
 template <typename Handle, typename Wait>
 auto explained(Handle& handle, const Wait& wait) {
   if (handle.own == nullptr) return without_gil(wait);
-  try {
-    return without_gil(wait);
-  } catch (const InvalidArgument&) {
-    handle.own->rethrow();
-  }
+  return handle.own->explain([&] { return without_gil(wait); });
 }
 
-// Moves the received values to the user's array, once the call has ended well.
-void land(const WorkHandle& handle) {
-  for (const auto& lease : handle.leases) lease->land();
+// Copies received data to the user's strided array. Call it once the call has succeeded.
+void copy_back(const WorkHandle& handle) {
+  for (const auto& lease : handle.leases) lease->copy_back();
 }
 
-// Finishes the result; for a call with several results, each of them.
+// Finishes the result. A tuple is a call's several results, which are finished one by one.
 nb::object all_finished(nb::object result, std::optional<StreamRef> stream) {
   if (!PyTuple_CheckExact(result.ptr())) return finished(std::move(result), stream);
   nb::list each;
@@ -52,14 +52,15 @@ nb::object all_finished(nb::object result, std::optional<StreamRef> stream) {
   return nb::tuple(each);
 }
 
-// The call's result, once it has ended, or in order with later work on `stream`.
+// Returns the result of a call that has ended. If `stream` is set, the call may still be running,
+// but later work on `stream` waits for it.
 nb::object finish(WorkHandle& handle, std::optional<StreamRef> stream = {}) {
   if (!stream) handle.work.has_ended();
   if (handle.make) {
     if (!handle.result.is_valid()) handle.result = handle.make();
     return handle.result;
   }
-  land(handle);
+  copy_back(handle);
   handle.result = all_finished(std::move(handle.result), stream);
   return handle.result;
 }
@@ -94,17 +95,27 @@ nb::object synchronize(WorkHandle& handle, nb::handle timeout) {
   return finish(handle);
 }
 
+bool test(WorkHandle& handle) {
+  const bool has_ended = without_gil([&] { return handle.work.test(); });
+  if (!has_ended) return false;
+  handle.work.has_ended();
+  if (!handle.leases.empty() && !handle.work.error()) copy_back(handle);
+  return true;
+}
+
 nb::object exception(WorkHandle& handle) {
   try {
     require_kept(handle);
     explained(handle, [&] {
-      if (handle.work.error()) handle.work.wait();  // finished: throws at once, and in full
+      // The call has ended, so `wait` throws its complete error at once.
+      if (handle.work.error()) handle.work.wait();
     });
-    if (handle.make && handle.work.test()) finish(handle);  // what has come may be no object
+    if (handle.make && test(handle)) finish(handle);  // decoding the objects may fail
   } catch (const Error&) {
     return to_exception(std::current_exception());
   } catch (const nb::python_error& error) {
-    // only an error of the call, with its cause; not an exception of a signal handler
+    // Returns only an error of the call, with its cause. An exception of a signal handler is
+    // raised.
     const nb::object refused = nb::module_::import_("hocket.errors").attr("InvalidArgument");
     if (!error.matches(refused)) throw;
     return nb::borrow(error.value());
@@ -115,7 +126,7 @@ nb::object exception(WorkHandle& handle) {
 nb::object received(WorkHandle& handle) {
   const std::optional<Received> from = handle.work.received();
   if (!from) return nb::none();
-  land(handle);
+  copy_back(handle);
   return to_python(*from);
 }
 
@@ -133,15 +144,7 @@ std::string repr(WorkHandle& handle) {
   return name + (has_ended ? ", finished>" : ", under way>");
 }
 
-bool test(WorkHandle& handle) {
-  const bool has_ended = without_gil([&] { return handle.work.test(); });
-  if (!has_ended) return false;
-  handle.work.has_ended();
-  if (!handle.leases.empty() && !handle.work.error()) land(handle);
-  return true;
-}
-
-// Acts as if the Work were dropped: a pending call is cancelled.
+// Gives a call up, as if the program had dropped the Work. A pending call is cancelled.
 void give_up(WorkHandle& handle) {
   if (test(handle)) return;
   handle.given_up = true;
@@ -149,7 +152,7 @@ void give_up(WorkHandle& handle) {
   handle.work.has_ended();
 }
 
-// Waits without regard to signals. True once the call has ended, well or not.
+// Waits without checking for signals. Returns true if the call has ended, with success or failure.
 bool ends_within(WorkHandle& handle, double seconds) {
   require_kept(handle);
   const auto limit =
@@ -181,76 +184,33 @@ WorkHandle start(PreparedHandle& prepared) {
 
 void bind_work(nb::module_& module) {
   using nb::arg;
-  // Without a GIL, `lock_self` lets one thread at a time into a Work, but for where it waits.
-  nb::class_<WorkHandle>(module, "Work", R"(A call that has been started and may not have finished.
-
-Keeps its arrays alive; leave them alone until it is done. Dropping a pending Work cancels the call,
-which fails the communicator on all ranks.
-)")
+  // Without a GIL, `lock_self` admits one thread at a time to a Work, except while that thread
+  // waits.
+  nb::class_<WorkHandle>(module, "Work", docstring_of("Work"))
       .def("wait",
            &wait,
            nb::lock_self(),
            arg("timeout") = nb::none(),
            arg("stream") = nb::none(),
            nb::sig("def wait(self, timeout: Timeout = None, stream: Stream = None) -> Any"),
-           R"(Wait for the call to finish.
-
-A call on arrays in a GPU's memory is waited for by a stream: this returns at once, and what is put
-on the stream from now on comes after the call. Use `synchronize` to wait here.
-
-Parameters
-----------
-timeout : float or datetime.timedelta, optional
-    Seconds to wait here; the call's own deadline holds besides.
-stream : stream or int, optional
-    The stream that waits; by default the current one of the arrays' framework.
-
-Returns
--------
-array or None
-    What the blocking call would have returned.
-
-Raises
-------
-TimeoutError
-    Time ran out here; the call goes on.
-Error
-    The call's error.
-)")
+           docstring_of("Work.wait"))
       .def("synchronize",
            &synchronize,
            nb::lock_self(),
            arg("timeout") = nb::none(),
            nb::sig("def synchronize(self, timeout: Timeout = None) -> Any"),
-           R"(Wait here for the call to finish, on the GPU too.
-
-Parameters
-----------
-timeout : float or datetime.timedelta, optional
-    Seconds to wait; the call's own deadline holds besides.
-
-Returns
--------
-array or None
-    What the blocking call would have returned.
-
-Raises
-------
-TimeoutError
-    Time ran out here; the call goes on.
-Error
-    The call's error.
-)")
+           docstring_of("Work.synchronize"))
       .def("_ends_within",
            &ends_within,
            nb::lock_self(),
            arg("seconds"),
            nb::sig("def _ends_within(self, seconds: float) -> bool"))
-      .def("test",
-           &test,
-           nb::lock_self(),
-           nb::sig("def test(self) -> bool"),
-           "True when finished, with or without error. Gives the call a chance to move.")
+      .def(
+          "test",
+          &test,
+          nb::lock_self(),
+          nb::sig("def test(self) -> bool"),
+          "True if the call has finished, with or without error. Moves the call forward if it can.")
       .def_prop_ro("done",
                    &test,
                    nb::lock_self(),
@@ -260,7 +220,7 @@ Error
                    &exception,
                    nb::lock_self(),
                    nb::sig("def exception(self) -> Optional[Error]"),
-                   "The error of a finished call; None while it is pending or when it succeeded.")
+                   "The error of a finished call; None while it is pending, and if it succeeded.")
       .def(
           "add_done_callback",
           [](nb::handle self, nb::handle fn) {
@@ -268,19 +228,12 @@ Error
           },
           arg("fn"),
           nb::sig("def add_done_callback(self, fn: Callable[[Work], object]) -> None"),
-          R"(Have ``fn(work)`` called once the call has ended, well or not.
-
-In a thread of hocket's, or here and now where it has ended. Until then the Work is kept. What `fn`
-raises is printed. Where the program ends first, the call has two seconds more, and is then given up.
-)")
+          docstring_of("Work.add_done_callback"))
       .def(
           "__await__",
           [](nb::handle self) { return waiting("finished", self).attr("__await__")(); },
           nb::sig("def __await__(self) -> Generator[Any, None, Any]"),
-          R"(``await work``, under asyncio or trio: what `synchronize` returns, or raises.
-
-Where the task that awaits it is cancelled, the call is given up, as by dropping the Work.
-)")
+          docstring_of("Work.__await__"))
       .def("_give_up", &give_up, nb::lock_self(), nb::sig("def _give_up(self) -> None"))
       .def_prop_ro(
           "_is_on_gpu",
@@ -289,19 +242,13 @@ Where the task that awaits it is cancelled, the call is given up, as by dropping
           nb::sig("def _is_on_gpu(self) -> bool"))
       .def(
           "__repr__", [](WorkHandle& h) { return to_text(repr(h)); }, nb::lock_self())
-      .def_prop_ro(
-          "received",
-          &received,
-          nb::lock_self(),
-          nb::sig("def received(self) -> Optional[Received]"),
-          "Who sent and how much, (source, tag, count), once a `recv_async` has finished; None "
-          "before, when it failed, and of every other call.");
+      .def_prop_ro("received",
+                   &received,
+                   nb::lock_self(),
+                   nb::sig("def received(self) -> Optional[Received]"),
+                   docstring_of("Work.received"));
 
-  nb::class_<PreparedHandle>(
-      module, "Prepared", R"(A checked call, to be made again and again on the same arrays.
-
-Keeps its arrays alive. Every rank prepares and makes the same calls.
-)")
+  nb::class_<PreparedHandle>(module, "Prepared", docstring_of("Prepared"))
       .def(
           "__call__",
           [](PreparedHandle& h) {
@@ -309,7 +256,7 @@ Keeps its arrays alive. Every rank prepares and makes the same calls.
             return h.result;
           },
           nb::sig("def __call__(self) -> Any"),
-          "Make the call; returns what the blocking one returns.")
+          "Make the call; returns the result of the blocking call.")
       .def("start", &start, nb::sig("def start(self) -> Work"), "Start the call.")
       .def("__repr__",
            [](const PreparedHandle& h) { return to_text("<hocket.Prepared of " + h.name + ">"); });

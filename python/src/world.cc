@@ -1,4 +1,4 @@
-// init, ranks as threads, Ctrl-C.
+// Binds init, ranks as threads, Ctrl-C, and the end of Python.
 #include <nanobind/stl/string.h>
 #include <pthread.h>
 
@@ -87,7 +87,8 @@ CommunicatorObject init(nb::handle rank,
   return {std::move(comm), std::move(world)};
 }
 
-// Rethrows the exception being handled, with the text that the other ranks get.
+// Rethrows the exception being handled. A Python error gets the short text that the other ranks
+// see.
 [[noreturn]] void rethrow_in_short() {
   try {
     throw;
@@ -98,19 +99,17 @@ CommunicatorObject init(nb::handle rank,
   }
 }
 
-// Calls `body(comm)` in `size` threads; the first error is raised when all have ended.
+// Calls `body(comm)` in `size` threads. When all have ended, the first error is raised.
 void run_threads(nb::handle size, nb::object body) {
   const int count = integer_argument(size, "size");
   std::mutex mutex;
   std::exception_ptr first;
-  const auto rank = [&](Communicator& comm) {
-    const nb::gil_scoped_acquire acquire;
+  const auto body_of_rank = [&](Communicator& comm) {
     try {
       body(CommunicatorObject{Communicator(comm.impl())});
+    } catch (const abi::__forced_unwind&) {
+      throw;
     } catch (...) {
-      // Python ends threads that want the GIL after the interpreter's end, by unwinding (see
-      // GilGivenAway). A rank left behind in this state sleeps until the process has gone.
-      while (Py_IsInitialized() == 0) ::pause();
       {
         const std::lock_guard lock(mutex);
         if (!first) first = std::current_exception();
@@ -118,6 +117,7 @@ void run_threads(nb::handle size, nb::object body) {
       rethrow_in_short();
     }
   };
+  const auto rank = [&](Communicator& comm) { with_gil([&] { body_of_rank(comm); }); };
   try {
     const InitOptions options{.library_folders = library_folders()};
     without_gil([&] { hocket::run_threads(count, rank, options); });
@@ -127,80 +127,62 @@ void run_threads(nb::handle size, nb::object body) {
   }
 }
 
-// Python's main thread. It is set at import, as the first thread that asks may be a pool's worker.
+// Returns Python's main thread. It is set at import, because the first thread that asks for it may
+// be a worker of a pool.
 std::atomic<pthread_t>& main_thread() {
   static std::atomic<pthread_t> thread{};
   return thread;
 }
 
-// Number of reasons for which this thread's waits must not check for signals.
+bool is_main_thread() noexcept {
+  return pthread_equal(main_thread().load(std::memory_order_relaxed), pthread_self()) != 0;
+}
+
+// Returns this thread's number of living SignalsLeftAlone objects. Its waits check for signals only
+// if the number is 0.
 int& left_alone() noexcept {
   static thread_local int count = 0;
   return count;
 }
 
-// Called without the GIL in a waiting thread. An exception of a signal's handler stays set in the
-// thread until the call has ended; then Python gets it.
+// Tells a wait whether it must end because of a signal. It is called without the GIL in the waiting
+// thread. An exception of a signal's handler stays set in the thread until the call has ended; then
+// Python raises it.
 bool is_interrupted() {
-  if (Py_IsInitialized() == 0) return false;  // the process ends, and Python has
+  if (Py_IsInitialized() == 0) return false;  // Python has ended, and the process is ending
   // Python's signals arrive in its main thread alone.
-  if (pthread_equal(main_thread().load(std::memory_order_relaxed), pthread_self()) == 0) {
-    return false;
-  }
-  if (left_alone() != 0) return false;
+  if (!is_main_thread() || left_alone() != 0) return false;
   const nb::gil_scoped_acquire acquire;
   return PyErr_Occurred() != nullptr || PyErr_CheckSignals() != 0;
 }
 
-// The function that describes a Python thread's place; null: none. Never released, as a thread may
-// be about to call it.
+// Returns the Python function that describes where a thread is. It is never released, because a
+// thread may be about to call it.
 std::atomic<PyObject*>& describes_place() noexcept {
   static std::atomic<PyObject*> function{nullptr};
   return function;
 }
 
-// Number of threads that describe a place, or wait for the GIL to do so.
-std::atomic<int>& telling() noexcept {
-  static std::atomic<int> count{0};
-  return count;
-}
-struct Tells {
-  Tells() noexcept { ++telling(); }
-  ~Tells() { --telling(); }
-};
-
-// Asked in a thread that is there for that alone, and that waits for the GIL as long as need be.
+// Returns a text that says where a Python thread is. It runs in a thread of hocket's own, because
+// it may wait long for the GIL.
 std::string tell_place(std::uint64_t thread) {
-  if (Py_IsInitialized() == 0) return {};
-  const Tells tells;
-  const GilTaken gil;
-  PyObject* const describes = describes_place();
-  if (describes == nullptr) return {};
-  try {
-    return nb::cast<std::string>(nb::handle(describes)(thread));
-  } catch (const std::exception&) {  // a frame that cannot be described, a program without memory
-    return {};
-  }
-}
-
-void tell_places(nb::object describes) {
-  PyObject* const function = describes.is_none() ? nullptr : describes.release().ptr();
-  describes_place() = function;
-  set_place_teller(function == nullptr ? nullptr : tell_place);
-  if (function != nullptr) return;
-  // As Python ends: it aborts the process where a thread gives the GIL back later.
-  without_gil([] {
-    for (int i = 0; i < 1000 && telling() != 0; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  const Callback callback;
+  if (!callback.may_run()) return {};
+  return with_gil([thread] {
+    try {
+      return nb::cast<std::string>(nb::handle(describes_place())(thread));
+    } catch (const std::exception&) {  // for example, memory is exhausted
+      return std::string();
     }
   });
 }
 
-}  // namespace
+void tell_places(nb::object describes) {
+  describes_place() = describes.release().ptr();
+  set_place_teller(tell_place);
+}
 
-namespace {
-
-// True once Python has called its `atexit` handlers.
+// Returns true once Python has called its `atexit` handlers.
 std::atomic<bool>& ends() noexcept {
   static std::atomic<bool> does{false};
   return does;
@@ -208,13 +190,42 @@ std::atomic<bool>& ends() noexcept {
 
 }  // namespace
 
-// Before its `atexit` handlers, Python drops the exception that ended the program: the frames of a
-// SystemExit and their objects. No Python code runs then.
+// Returns true from the end of the main program on. If an exception ended the program, Python drops
+// its frames and their objects even before it calls `atexit` handlers. No Python code runs at that
+// time, so the main thread has no frame.
 bool is_ending() {
   if (ends()) return true;
-  const bool is_main =
-      pthread_equal(main_thread().load(std::memory_order_relaxed), pthread_self()) != 0;
-  return is_main && PyEval_GetFrame() == nullptr;
+  return is_main_thread() && PyEval_GetFrame() == nullptr;
+}
+
+namespace {
+
+// Returns the number of callbacks that run, or are about to run.
+std::atomic<int>& callbacks() noexcept {
+  static std::atomic<int> count{0};
+  return count;
+}
+
+}  // namespace
+
+// A callback first counts itself, and then looks whether Python ends. finish_callbacks first marks
+// Python as ending, and then looks at the count. So at least one of the two sees the other.
+Callback::Callback() noexcept { ++callbacks(); }
+Callback::~Callback() { --callbacks(); }
+
+bool Callback::may_run() const noexcept { return !ends() || is_main_thread(); }
+
+// Waits at most 5 s. A callback that takes longer sleeps as soon as it asks for the GIL.
+void finish_callbacks() {
+  constexpr std::chrono::seconds kPatience{5};
+  constexpr std::chrono::milliseconds kBetweenLooks{2};
+  ends() = true;
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  without_gil([&] {
+    while (callbacks() > 0 && std::chrono::steady_clock::now() < until) {
+      std::this_thread::sleep_for(kBetweenLooks);
+    }
+  });
 }
 
 SignalsLeftAlone::SignalsLeftAlone() noexcept { ++left_alone(); }
@@ -222,13 +233,15 @@ SignalsLeftAlone::~SignalsLeftAlone() { --left_alone(); }
 
 namespace {
 
-// True if the exception being handled says that another rank's user interrupted it.
+// Returns true if the exception being handled may come from Ctrl-C on another rank. There Ctrl-C
+// interrupts a wait, or ends a program that still has pending calls.
 bool is_of_an_interrupt() noexcept {
   if (!std::current_exception()) return false;
   try {
     throw;
   } catch (const Error& error) {
-    return std::string_view(error.what()).find("interrupted") != std::string_view::npos;
+    const std::string_view what = error.what();
+    return what.find("interrupted") != what.npos || what.find("Work was destroyed") != what.npos;
   } catch (...) {
     return false;
   }
@@ -240,11 +253,9 @@ void throw_if_signalled() {
   constexpr int kLooks = 50;
   constexpr std::chrono::milliseconds kBetweenLooks{1};
   if (PyErr_Occurred() != nullptr || PyErr_CheckSignals() != 0) throw nb::python_error();
-  const bool is_main =
-      pthread_equal(main_thread().load(std::memory_order_relaxed), pthread_self()) != 0;
-  if (!is_main || !is_of_an_interrupt()) return;
-  // A launcher passes Ctrl-C on to one rank after the other: the first one's Aborted may be
-  // quicker.
+  if (!is_main_thread() || !is_of_an_interrupt()) return;
+  // A launcher passes Ctrl-C to one rank after the other. So the first rank's Aborted may arrive
+  // before this rank's own signal, for which this waits up to 50 ms.
   for (int look = 0; look < kLooks; ++look) {
     {
       const nb::gil_scoped_release release;
@@ -274,7 +285,9 @@ void bind_world(nb::module_& module) {
   const nb::object main = nb::module_::import_("threading").attr("main_thread")();
   main_thread() = static_cast<pthread_t>(nb::cast<unsigned long>(main.attr("ident")));
   set_interrupt_check(is_interrupted);
-  module.def("_tell_places", &tell_places, arg("describes").none());
+  // The callbacks run in threads of the parent, which a forked child does not have.
+  ::pthread_atfork(nullptr, nullptr, [] { callbacks() = 0; });
+  module.def("_tell_places", &tell_places, arg("describes"));
   module.def(
       "_run_time",
       [] { return std::chrono::duration<double>(RunClock::now().time_since_epoch()).count(); },
@@ -310,7 +323,12 @@ void bind_world(nb::module_& module) {
       },
       arg("why"),
       nb::sig("def _tell_end(why: str) -> None"));
-  module.def("_begin_end", [] { ends() = true; }, nb::sig("def _begin_end() -> None"));
+  module.def(
+      "_tell_trouble",
+      [](nb::handle what) { tell_trouble(words_argument(what, "what")); },
+      arg("what"),
+      nb::sig("def _tell_trouble(what: str) -> None"));
+  module.def("_begin_end", &finish_callbacks, nb::sig("def _begin_end() -> None"));
   module.def(
       "_finish_calls",
       [] { return without_gil([] { return finish_calls(); }); },
@@ -320,7 +338,7 @@ void bind_world(nb::module_& module) {
       [](nb::handle stream) { stream_argument(stream); },
       arg("stream").none(),
       nb::sig("def _check_stream(stream: Stream) -> None"),
-      "Raises where it is no stream; for calls of several parts, whose last ones have it.");
+      "Raise an error if `stream` is no stream. For calls that use it only in their last part.");
   module.def("_run_threads",
              &run_threads,
              arg("size"),

@@ -5,16 +5,19 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "engine/kinds.h"
 #include "hocket/types.h"
 
 namespace hocket::engine {
 
-// Signature::digest of the call that gathers the counts of a v-form.
-inline constexpr std::uint64_t kAsksForCounts = 1;
-// Returns the Signature::digest of an order of axes. It is used for collectives on whole arrays in
-// Fortran order, and for messages whose two sides differ in the order.
+// Signature::digest of a part of a composed call in which all ranks meet: no rank leaves it before
+// all ranks have entered it. In this part each rank sends a number to the others, mostly a count of
+// a v-form.
+inline constexpr std::uint64_t kMeetsAll = 1;
+// Returns the Signature::digest for an order of axes. Collectives on whole arrays use it if the
+// order is Fortran. Messages use it if the sender's order differs from the receiver's.
 constexpr std::uint64_t digest_of(MemoryOrder order) noexcept {
   return order == MemoryOrder::kFortran ? 0x666f727472616eU : 0x63U;  // "fortran", "c"
 }
@@ -27,12 +30,14 @@ struct Signature {
   ReduceOp op = ReduceOp::kSum;
   MemoryKind memory = MemoryKind::kHost;
   std::int32_t root = 0;
-  // Number of elements. For broadcast, reduce, all_reduce, scan and exscan: of the whole array. For
-  // the other regular kinds: of one rank's share. For reduce_scatter_v and all_gather_v: the sum of
-  // the parts. Otherwise 0.
+  // Number of elements:
+  //  - broadcast, reduce, all_reduce, scan, exscan: of the whole array;
+  //  - the other regular kinds: of one rank's share;
+  //  - reduce_scatter_v, all_gather_v: the sum of all parts;
+  //  - all other kinds: 0.
   std::uint64_t count = 0;
-  // A hash of other facts to agree on, such as the counts of a v-form, the ranks of a group, or an
-  // order of axes. 0: none.
+  // A hash of further facts that all ranks must agree on, such as the counts of a v-form, the ranks
+  // of a group, or an order of axes. 0: none.
   std::uint64_t digest = 0;
   // 1: the arrays that peers access lie in symmetric memory. Peers read them directly, and for
   // all_reduce also write them. 0: peers do not access this rank's arrays.
@@ -41,17 +46,23 @@ struct Signature {
   bool operator==(const Signature&) const = default;
 };
 
-// Formats a signature: "all_reduce sum float32[1024]", "broadcast int64[3] root 2".
+// Formats a signature for people, such as "all_reduce sum float32[1024]" or "broadcast int64[3]
+// root 2".
 std::string describe(const Signature& signature);
+
+// Returns the name of the call that the program made. If this is a part of a composed call, it is
+// the name of the composed call.
+std::string_view name_of(const Signature& signature) noexcept;
 
 // Returns the bytes of signature.count elements.
 inline std::size_t bytes_of(const Signature& s) noexcept { return s.count * size_of(s.dtype); }
 
-// Returns the bytes of a rank's larger array. In some kinds it has a part for each rank.
+// Returns the bytes of the larger of a rank's two arrays, input and output. In kinds such as
+// all_gather, this array has a share for each rank.
 std::size_t whole_bytes(const Signature& signature, int ranks) noexcept;
 
-// The position and size of each rank's part of an array, in bytes. A view of arrays with one entry
-// for each rank.
+// The size and position of each rank's part of an array, in bytes. Both arrays have an entry for
+// each rank. This view does not own them.
 struct PartsView {
   const std::size_t* bytes = nullptr;
   const std::size_t* offsets = nullptr;
@@ -69,9 +80,10 @@ struct PartsView {
 // reduce or gather, and for rank 0 of an exscan.
 struct Call {
   Signature signature;
-  std::uint64_t sequence = 0;  // from 1, equal on all ranks
-  // A hash of this signature and all earlier ones. It is equal on all ranks unless they called
-  // different things. It travels with the data if that costs nothing; see Consistency.
+  std::uint64_t sequence = 0;  // the number of the call, from 1, equal on all ranks
+  // A hash of this signature and of all earlier signatures of the group. It is equal on all ranks
+  // unless they made different calls. An engine sends it with the data if that costs nothing; see
+  // Consistency.
   std::uint64_t fingerprint = 0;
   const void* in = nullptr;
   void* out = nullptr;
@@ -100,8 +112,9 @@ inline std::size_t own_bytes(const Call& call) noexcept {
   return is_listed(call.signature.kind) ? call.own_bytes : bytes_of(call.signature);
 }
 
-// An engine asks this when a peer's fingerprint differs from its own. Fingerprints also differ
-// after a refused call, which is no mistake. So the answer comes from the ranks' records.
+// Finds out whether two ranks made the same calls. An engine asks it when a peer's fingerprint
+// differs from its own. A difference alone is no proof, because a refused call also makes
+// fingerprints differ. So the ranks' records decide.
 class Consistency {
  public:
   virtual ~Consistency() = default;
@@ -116,8 +129,6 @@ struct GroupFacts {
   // The host number of each rank, from 0.
   std::span<const int> hosts;
   bool one_host = true;
-  // The smallest number of processors that the ranks of one host may run on.
-  int processors = 1;
 };
 
 }  // namespace hocket::engine

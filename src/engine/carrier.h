@@ -1,4 +1,4 @@
-// The interface of a carrier: it brings messages from other hosts.
+// The interface of a carrier, which moves messages between hosts.
 #pragma once
 
 #include <cstdint>
@@ -10,59 +10,61 @@
 
 namespace hocket::engine {
 
-// The known state of another rank of the job.
+// The state of another rank of the job, as far as this process knows.
 enum class Fate : std::uint8_t { kHere, kLeft, kDied, kCutOff };
 
-// The job's functions that a carrier calls. A value. Any thread may call them, until the carrier is
-// retired.
+// The functions of the job that a carrier calls, on any thread, until it is retired. A value.
 struct CarrierLinks {
-  std::function<void()> wake;  // something has arrived: wakes the threads that wait on this rank
+  std::function<void()> wake;  // after an arrival: wakes the waiting threads of this rank
   std::function<void()> help;  // asks some thread to call `progress` or `take_broken`
   std::function<Fate(int rank)> fate;
 };
 
-// Why there is no way to a rank. A value.
+// The reason why messages cannot reach a rank. A value.
 struct ClosedWay {
   std::string text;         // "by NAME: the reason; what to do"; empty: the rank may be reachable
-  bool is_awaited = false;  // all that is known is that no message has come from there
+  bool is_awaited = false;  // the only reason: no message of the rank has arrived
 };
 
-// A resource, one for each process and job, for all of its groups. Any thread may use it.
+// Moves messages between this rank and the ranks of other hosts. A resource: a process has one for
+// each job, and all groups use it. Any thread may use it.
 class Carrier {
  public:
   virtual ~Carrier() = default;
 
   // Called once, after the ranks have met.
   virtual void attach(CarrierLinks links) = 0;
-  // Returns why that rank cannot be reached. A trial, see below, counts as failed until it ends.
+  // Returns why that rank cannot be reached. Before its trial has ended (see `try_ways`), the rank
+  // counts as unreachable.
   virtual ClosedWay why_unreachable(int rank) = 0;
 
-  // Returns a descriptor that becomes readable when something may have arrived since `arm` returned
-  // true.
+  // Returns a descriptor for poll(2). A thread calls `arm` before it sleeps on the descriptor. The
+  // descriptor becomes readable when something may have arrived since `arm` returned true.
   virtual int event_fd() const noexcept = 0;
-  // Returns false if something has arrived already.
+  // Prepares the descriptor for a sleep. Returns false if something has arrived already.
   virtual bool arm() noexcept = 0;
   // Moves operations in progress. Returns true if something moved.
   virtual bool progress() noexcept = 0;
-  // Returns whether some thread has to call `progress`, because messages that count as sent have
-  // not left.
+  // Returns whether some thread has to call `progress`. This is so while a message that counts as
+  // sent has not yet left this rank.
   virtual bool pending() const noexcept = 0;
-  // Returns the ranks that it can no longer reach. Each rank is returned once.
+  // Returns the ranks whose connection has broken. Each rank is returned once.
   virtual std::vector<int> take_broken() = 0;
 
   // Waits until all messages have left. Returns false at the deadline.
   virtual bool flush(base::Deadline deadline) noexcept = 0;
   // Stops all activity.
   virtual void retire() noexcept = 0;
-  // Does the same if no thread uses the carrier and no rank can be reached. Returns false to be
-  // asked again.
+  // Like `retire`, for a rank whose peers have all died. Does nothing and returns false if another
+  // thread uses the carrier; the caller then tries again.
   virtual bool try_retire() noexcept = 0;
 
-  // Begins to send a trial message to each of these ranks, which do the same with `own_rank`, this
-  // one.
+  // Starts a trial of the connection to each of `ranks`, by sending it a message. Each of these
+  // ranks sends a message to this rank too. `own_rank` is the number of this rank.
   virtual void try_ways(int own_rank, const std::vector<int>& ranks) = 0;
-  // Moves the trials. Returns true once all have ended: the messages have left and the other ranks'
-  // have come, or a way has turned out to be closed.
+  // Makes progress on the trials. Returns true once all have ended. A trial ends when this rank's
+  // message has left and the other rank's message has arrived. It also ends when the other rank
+  // proves unreachable.
   virtual bool are_ways_tried() = 0;
 };
 

@@ -44,7 +44,7 @@ CostTable::Row CostTable::parse_row(std::string_view line, int number) {
   const std::string_view kind = next_word(line);
   const std::string_view ranks = next_word(line);
   if (ranks.empty()) refuse(number, "is too short");
-  // A v-form is looked up as its regular form.
+  // The table has regular kinds only. `microseconds` looks up a v-form as its regular form.
   for (const KindRow& known : kKinds) {
     if (is_carried(known.kind) && !is_listed(known.kind) && known.name == kind) {
       row.kind = known.kind;

@@ -1,4 +1,4 @@
-// The measured times of calls on GPUs with each engine. They decide the choice between the engines.
+// The measured times of calls on GPUs, for each engine. They decide which engine carries a call.
 #pragma once
 
 #include <optional>
@@ -11,16 +11,18 @@
 
 namespace hocket::engine {
 
-// The table; a value. Its text has one measurement in each line, as `hocket bench --tune` writes
+// The table. A value. Its text has one measurement in each line, as `hocket bench --tune` writes
 // it:
 //
 //   # a comment
 //   peer all_reduce 4  8:3.28 4096:3.8 65536:7.47
+//   |    |          |  bytes:microseconds, with rising bytes
+//   |    |          number of ranks
+//   |    collective
+//   engine, with ".symmetric" if `out` lies in symmetric memory
 //
-// A line has the engine (with ".symmetric" if out lies in symmetric memory), the collective, and
-// the number of ranks. Then it has bytes:microseconds, with rising bytes. Bytes are those of the
-// whole array: for all_gather, reduce_scatter, all_to_all, gather and scatter, of all ranks
-// together. Any other line is refused, with its number.
+// The bytes are those of the whole array. For all_gather, reduce_scatter, all_to_all, gather and
+// scatter, it is the array with the parts of all ranks. Any other line is refused, with its number.
 class CostTable {
  public:
   CostTable() = default;

@@ -9,15 +9,16 @@
 
 namespace hocket::engine {
 
-// The expected time of a call, in microseconds. The lowest score wins. If two are equal, the engine
-// that is listed first wins.
+// The expected time of a call, in microseconds. The engine with the lowest score carries the call.
+// Among equal scores, the engine that is listed first wins.
 struct Score {
   double microseconds = 0;
 };
 
-// A resource, one for each rank and group. The composition root makes it, and it is destroyed with
-// the group. One thread at a time uses it. An engine checks no arguments, traces nothing and has no
-// deadlines: the communicator does all this. It fails by throwing from the task.
+// Carries the collectives of a group. A resource: each rank has one for each group. The composition
+// root makes it, and it is destroyed with the group. One thread at a time uses it. An engine checks
+// no arguments, traces nothing and has no deadlines, because the communicator does all this. It
+// fails by throwing from the task.
 class CollectiveEngine {
  public:
   virtual ~CollectiveEngine() = default;
@@ -31,24 +32,24 @@ class CollectiveEngine {
   // stepped until it is done, or destroyed. After that it accesses no memory of the call.
   virtual Task start(const Call& call) = 0;
 
-  // Tries to complete `call` at once. It waits no longer than the transfer of a cache line takes.
-  // For the smallest calls, making a task takes half of the time. Returns true if the call is
-  // complete. Otherwise `start` follows, and continues from the present state.
+  // Tries to complete `call` at once, without a task. It waits no longer than the transfer of a
+  // cache line takes. For the smallest calls, making a task takes half of the time. Returns true if
+  // the call is complete. Otherwise `start` follows, and continues from the present state.
   virtual bool attempt(const Call& call) {
     static_cast<void>(call);
     return false;
   }
 
-  // Returns whether it compares the calls' fingerprints together with their data. If not, the
-  // communicator compares the ranks' records after each call.
+  // Returns whether the engine compares the ranks' fingerprints, which it sends with the data. If
+  // not, the communicator compares the ranks' records after each call.
   virtual bool compares() const noexcept { return false; }
 
-  // Returns whether its calls run functions of the program, which may take any time. Then the
-  // deadline is also checked when a call is done.
+  // Returns whether the engine's calls run functions of the program, which may take any time. The
+  // deadline is then also checked when a call is complete.
   virtual bool runs_program() const noexcept { return false; }
 
-  // Reports that this engine did not carry call `sequence` on this rank: it was refused, or another
-  // engine carried it.
+  // Tells the engine that it did not carry call `sequence` on this rank: the call was refused, or
+  // another engine carried it.
   virtual void skip(std::uint64_t sequence) { static_cast<void>(sequence); }
 };
 

@@ -10,8 +10,8 @@
 
 namespace hocket::engine {
 
-// A collective function: it gives every rank the bytes of all ranks, by rank. Only ranks of the job
-// can write to its channel.
+// A collective function: every rank passes bytes, and gets the bytes of all ranks, by rank. Only
+// ranks of the job can write to its channel.
 using Gather = std::function<std::vector<std::byte>(std::span<const std::byte>)>;
 
 // Returns every rank's value, by rank. Collective.

@@ -1,5 +1,5 @@
-// Queues by rank and tag: messages that wait for their receives, and receives that wait for
-// messages.
+// Queues with a search by rank and tag. Some hold messages that wait for a receive, and some hold
+// receives that wait for a message.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 namespace hocket::engine {
 
 // A resource: entries in the order of their insertion. Entries are also chained by a hash of their
-// key, so the search for a key does not depend on the number of other entries. It allocates at the
-// first entry and keeps its memory. `pop` and `erase` never throw.
+// key, so a search by key takes no longer if there are many other entries. An empty queue allocates
+// nothing, and the memory of removed entries is reused. `pop` never throws.
 template <typename Value>
 class KeyedQueue {
  public:
@@ -24,13 +24,13 @@ class KeyedQueue {
     Tag tag = 0;
     bool operator==(const Key&) const = default;
   };
-  // The queue owns all members except the value.
+  // Users may change `value` only. The other members belong to the queue.
   struct Entry {
     Value value;
     Key key;
     std::uint64_t number = 0;  // increases from entry to entry
     typename std::list<Entry>::iterator self;
-    Entry* next = nullptr;  // in its chain
+    Entry* next = nullptr;  // in the same chain
   };
 
   bool empty() const noexcept { return entries_.empty(); }
@@ -85,8 +85,8 @@ class KeyedQueue {
   };
 
   Chain& chain_of(const Key& key) noexcept {
-    // Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4). The upper bits are mixed
-    // best, and there are at most 2^32 chains.
+    // Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4). The upper bits of the
+    // product are the best mixed ones, and 32 of them are enough: there are at most 2^32 chains.
     constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;
     const std::uint64_t mixed =
         (key.tag * kGolden ^ static_cast<std::uint32_t>(key.peer)) * kGolden;

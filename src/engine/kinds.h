@@ -38,8 +38,9 @@ enum class Kind : std::uint8_t {
   kNvshmemAllocate,
   kSymmetricFree,
   kNvshmemTeam,
-  // The kinds below consist of calls of other kinds, which are recorded. These names are for
-  // refusals before those calls.
+  // Each of the kinds below is composed of calls of other kinds, and only these calls are recorded.
+  // Texts about these calls use the name of the composed kind. So do refusals before the first of
+  // them.
   kArgmin,
   kArgmax,
   kCompressedAllReduce,
@@ -50,6 +51,20 @@ enum class Kind : std::uint8_t {
   kReduceScatterCoalesced,
   kFft,
   kMatmul,
+  kBroadcastObject,
+  kGatherObject,
+  kAllGatherObject,
+  kScatterObject,
+  kSparseBroadcast,
+  kSparseAllGather,
+  kSparseGather,
+  kSparseScatter,
+  kSparseAllToAll,
+  kSparseReduce,
+  kSparseAllReduce,
+  kSparseReduceScatter,
+  kRedistribute,
+  kHandOver,
   kSend,
   kRecv,
 };
@@ -65,8 +80,8 @@ enum class Done : std::uint8_t {
 // The direction of the data.
 enum class Flow : std::uint8_t { kAmongAll, kToRoot, kFromRoot, kBetweenTwo };
 
-// A rank's part of an array. Flow excludes some ranks: data to the root is taken by the root alone,
-// and data from the root is given by the root alone.
+// The data that a rank gives or takes. Flow excludes some ranks: with kToRoot only the root takes
+// data, and with kFromRoot only the root gives data.
 enum class Has : std::uint8_t {
   kNothing,
   kCount,  // the whole array, of equal length on all ranks
@@ -74,11 +89,11 @@ enum class Has : std::uint8_t {
   kAll,    // a part for each rank
 };
 
-// The arrays that peers access directly, if they lie in the host's symmetric memory.
+// The arrays that peers access directly if the arrays lie in the host's symmetric memory.
 enum class Reach : std::uint8_t { kNone, kIn, kOut, kInAndOut };
 
-// The ranks whose arrays are combined for a rank: all ranks, the ranks up to it, or the ranks
-// before it. For the last, rank 0 has none.
+// The ranks whose arrays are combined for rank r: all ranks, ranks 0 to r, or ranks 0 to r - 1.
+// With kExclusive, rank 0 gets nothing.
 enum class Prefix : std::uint8_t { kNone, kInclusive, kExclusive };
 
 // A row of the table. A value.
@@ -90,9 +105,9 @@ struct KindRow {
   Has gives = Has::kNothing;
   Has takes = Has::kNothing;
   bool reduces = false;   // engines combine the data of the ranks
-  bool operates = false;  // it has an operator: kinds that reduce, and calls composed of them
-  bool typed = true;      // its elements have a type and a number
-  Kind regular = kind;    // for a v-form, whose parts have listed sizes: the form with equal parts
+  bool operates = false;  // it has an operator: it reduces, or is composed of calls that do
+  bool typed = true;      // it has elements, with a type and a count
+  Kind regular = kind;    // a v-form (parts of listed sizes) has here the kind with equal parts
   Reach reach = Reach::kNone;
   Prefix prefix = Prefix::kNone;
 };
@@ -185,6 +200,20 @@ constexpr std::array<KindRow, kKindCount> make_rows() {
       composed(kReduceScatterCoalesced, "reduce_scatter_coalesced", false),
       composed(kFft, "fft", false),
       composed(kMatmul, "matmul", false),
+      composed(kBroadcastObject, "broadcast_object", false),
+      composed(kGatherObject, "gather_object", false),
+      composed(kAllGatherObject, "all_gather_object", false),
+      composed(kScatterObject, "scatter_object", false),
+      composed(kSparseBroadcast, "sparse.broadcast", false),
+      composed(kSparseAllGather, "sparse.all_gather", false),
+      composed(kSparseGather, "sparse.gather", false),
+      composed(kSparseScatter, "sparse.scatter", false),
+      composed(kSparseAllToAll, "sparse.all_to_all", false),
+      composed(kSparseReduce, "sparse.reduce", false),
+      composed(kSparseAllReduce, "sparse.all_reduce", false),
+      composed(kSparseReduceScatter, "sparse.reduce_scatter", false),
+      composed(kRedistribute, "redistribute", false),
+      composed(kHandOver, "hand_over", false),
       {.kind = kSend,
        .name = "send",
        .done = Done::kByMessages,
@@ -213,21 +242,28 @@ constexpr const KindRow& row_of(Kind kind) noexcept {
 }
 
 constexpr std::string_view name_of(Kind kind) noexcept { return row_of(kind).name; }
-// Returns whether engines carry it.
+// Returns the first kind of this name; kNone if there is none.
+constexpr Kind kind_named(std::string_view name) noexcept {
+  for (const KindRow& row : kKinds) {
+    if (row.name == name) return row.kind;
+  }
+  return Kind::kNone;
+}
+// Returns whether engines carry this kind.
 constexpr bool is_carried(Kind kind) noexcept { return row_of(kind).done == Done::kByEngines; }
-// Returns whether it is a v-form, whose parts have listed sizes.
+// Returns whether this is a v-form: the program lists the size of each part.
 constexpr bool is_listed(Kind kind) noexcept { return row_of(kind).regular != kind; }
-// Returns whether it has a root: one rank with a special part.
+// Returns whether this kind has a root: one rank with a special role.
 constexpr bool is_rooted(Kind kind) noexcept {
   const Flow flow = row_of(kind).flow;
   return flow == Flow::kToRoot || flow == Flow::kFromRoot;
 }
 // Returns whether engines combine the data of the ranks.
 constexpr bool is_reduction(Kind kind) noexcept { return row_of(kind).reduces; }
-// Returns whether each rank gets a combination of the ranks up to it, or before it.
+// Returns whether rank r gets a combination of ranks 0 to r, or of ranks 0 to r - 1.
 constexpr bool is_prefix(Kind kind) noexcept { return row_of(kind).prefix != Prefix::kNone; }
-// Returns the number of ranks, from rank 0 on, whose data is combined for `rank` of `size`. 0: it
-// gets nothing.
+// Returns how many ranks, from rank 0 on, are combined into the result of `rank`. 0: it gets no
+// result.
 constexpr int combined(Kind kind, int rank, int size) noexcept {
   switch (row_of(kind).prefix) {
     case Prefix::kNone:
@@ -243,8 +279,8 @@ constexpr int combined(Kind kind, int rank, int size) noexcept {
 constexpr bool only_moves(Kind kind) noexcept {
   return is_carried(kind) && !is_reduction(kind) && row_of(kind).takes != Has::kNothing;
 }
-// Returns whether the arrays of the ranks correspond element by element. Then the order of their
-// axes matters.
+// Returns whether the arrays of all ranks correspond element by element. If so, all ranks must have
+// the same order of axes.
 constexpr bool takes_whole_arrays(Kind kind) noexcept {
   return row_of(kind).gives == Has::kCount || row_of(kind).takes == Has::kCount;
 }
@@ -256,19 +292,20 @@ constexpr bool has_parts(Kind kind) noexcept {
 constexpr bool swaps_parts(Kind kind) noexcept {
   return row_of(kind).gives == Has::kAll && row_of(kind).takes == Has::kAll;
 }
-// Returns whether it is a v-form in which all ranks know all sizes. Then the count is their sum.
+// Returns whether this is a v-form in which every rank knows the sizes of all parts.
+// Signature::count is then the sum of these sizes.
 constexpr bool counts_parts(Kind kind) noexcept {
   return is_listed(kind) && !is_rooted(kind) && !swaps_parts(kind);
 }
-// Returns whether every rank takes data into an array of equal length that a peer may write.
-// Prefixes are excluded, because each rank has a different result.
+// Returns whether every rank takes data into an array of equal length that a peer may write. Scan
+// and exscan are excluded, because each rank has a different result.
 constexpr bool all_take_alike(Kind kind) noexcept {
   const KindRow& row = row_of(kind);
   return is_carried(kind) && !is_listed(kind) && !is_prefix(kind) && row.flow != Flow::kToRoot &&
          (row.takes == Has::kCount || row.takes == Has::kAll);
 }
-// Return what a rank gives and takes. In kinds without a root, rank 0 counts as the root: it takes
-// nothing in an exclusive prefix.
+// Return what a rank gives and what it takes. In kinds without a root, `at_root` is true on rank 0,
+// which takes nothing in an exscan.
 constexpr Has given(Kind kind, bool at_root) noexcept {
   const KindRow& row = row_of(kind);
   return row.flow == Flow::kFromRoot && !at_root ? Has::kNothing : row.gives;
@@ -278,7 +315,7 @@ constexpr Has taken(Kind kind, bool at_root) noexcept {
   if (row.prefix == Prefix::kExclusive && at_root) return Has::kNothing;
   return row.flow == Flow::kToRoot && !at_root ? Has::kNothing : row.takes;
 }
-// Return the form without listed parts, and the form with them.
+// Return the kind with equal parts, and the v-form with listed parts.
 constexpr Kind regular_of(Kind kind) noexcept { return row_of(kind).regular; }
 constexpr Kind listed_of(Kind kind) noexcept {
   for (const KindRow& row : kKinds) {
@@ -318,8 +355,8 @@ class KindSet {
 };
 static_assert(kKindCount <= 64);
 
-// A table with a value for some kinds: an engine's code for the kinds that it carries. It has no
-// entry for other kinds, so a new kind changes nothing. A value.
+// A table with a value for some kinds, such as an engine's code for each kind that it carries. It
+// has no entry for other kinds, so a new kind needs no change here. A value.
 template <typename Value>
 class KindTable {
  public:
@@ -332,7 +369,7 @@ class KindTable {
   constexpr KindSet kinds() const noexcept {
     return KindSet::where([this](Kind kind) { return has_[static_cast<std::size_t>(kind)]; });
   }
-  // Returns the value of a kind in the table.
+  // Returns the value of `kind`, which must be in the table.
   constexpr const Value& operator[](Kind kind) const noexcept {
     return values_[static_cast<std::size_t>(kind)];
   }
@@ -342,9 +379,9 @@ class KindTable {
   std::array<bool, kKindCount> has_{};
 };
 
-// The kinds that an engine can carry from the table's rows alone. Their data goes among all ranks,
-// to the root or from it, as arrays, shares or parts. A new kind that needs code of its own is not
-// in this set.
+// The kinds that an engine can carry with the table's rows as the only description. Their data goes
+// among all ranks, to the root or from the root, as arrays, shares or parts. A new kind that needs
+// code of its own does not belong in this set.
 inline constexpr KindSet kCommonKinds{Kind::kBarrier,
                                       Kind::kBroadcast,
                                       Kind::kReduce,

@@ -1,6 +1,6 @@
-// The interface of a provider: an engine as the job knows it before any group has one. It tells
-// what the engine is for, reads its settings, exchanges the ranks' facts, and makes the engine for
-// a group. See docs/adding-an-engine.md.
+// The interface of a provider, which represents an engine before any group exists. The provider
+// says what the engine is for, reads its settings, exchanges facts between ranks, and makes the
+// engine of each group. See docs/adding-an-engine.md.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@
 #include "hocket/machine.h"
 #include "hocket/types.h"
 
-// Declared here; only engines that lie above these layers use them.
+// These classes belong to other layers. They are only declared here, because only engines use them.
 namespace hocket::control {
 class GroupControl;
 }
@@ -34,45 +34,48 @@ class DeviceContext;
 
 namespace hocket::engine {
 
-// The form of a job's ranks. kProcesses are processes of one host.
-enum class Ranks : std::uint8_t { kThreads, kProcesses, kHosts };
-// The condition under which a job with such ranks uses an engine.
-enum class Use : std::uint8_t { kNever, kWhenAsked, kByDefault };
-// The reach of messages, nearest first: between threads, between processes of one host, between
+// The form of a job's ranks: threads of one process, processes of one host, or processes of several
 // hosts.
+enum class Ranks : std::uint8_t { kThreads, kProcesses, kHosts };
+// Whether a job uses an engine: never, only if the user asks for it, or by default.
+enum class Use : std::uint8_t { kNever, kWhenAsked, kByDefault };
+// The greatest distance that messages can go: between threads of a process, between processes of a
+// host, or between hosts.
 enum class Distance : std::uint8_t { kNowhere, kProcess, kHost, kHosts };
 
 // The facts of the job that a provider gets before the ranks meet. A value.
 struct JobSite {
   int rank = 0;
   int size = 1;
-  std::string launcher;              // as in LaunchInfo
+  std::string launcher;              // see LaunchInfo::launcher
   std::string interface;             // network interface to other hosts; empty: the library chooses
   base::PortRange ports = {};        // on which it may listen
-  bool is_interface_chosen = false;  // by the user; else it is the way to the store
+  bool is_interface_chosen = false;  // true: by the user; false: it leads to the store
 };
 
-// A group that needs engines. A value. The objects that it refers to outlive the engines.
+// The facts of a group that needs engines. A value. The objects that it refers to outlive the
+// engines.
 struct GroupSite {
   std::uint64_t id = 0;  // equal on all members, and unique in the job
   GroupFacts facts;
-  std::span<const int> world_ranks;  // of each member
+  std::span<const int> world_ranks;  // the rank in the world of each member
   // True if the group, or the one that it was made from, has lost a rank.
   bool has_lost_ranks = false;
-  // The position of the group in the memory that the ranks of this host share. No two groups of a
-  // process have the same. `memory` is this engine's part of it: see Provider::group_bytes.
+  // `block` is the group's block in the memory that the ranks of this host share. Each group of a
+  // process has its own block. `memory` is the part of the block for this engine: see
+  // Provider::group_bytes.
   std::byte* block = nullptr;
   std::byte* memory = nullptr;
   control::GroupControl* control = nullptr;
   Consistency* consistency = nullptr;
   // Wakes a member that waits for an action of this rank.
   std::function<void(int member)> ring;
-  // All engines of the group, after they were made.
+  // All engines of the group. The list is filled after all engines are made.
   std::shared_ptr<const std::vector<CollectiveEngine*>> rivals;
 };
 
-// A rank's facts about an engine for GPUs, in that engine's own format. A value of fixed size,
-// because ranks exchange it.
+// The facts that a rank sends to the others about its engine for GPUs, in that engine's own format.
+// A value of fixed size, because all ranks exchange it.
 struct DeviceCard {
   static constexpr std::size_t kBytes = 192;
   std::byte bytes[kBytes] = {};
@@ -93,8 +96,8 @@ struct DeviceCard {
   }
 };
 
-// The same group, when it first uses an array on a GPU. A value. The objects that it refers to,
-// except `cards`, outlive the engines.
+// The facts of a group when it first uses an array on a GPU. A value. The objects that it refers to
+// outlive the engines, except `cards`.
 struct DeviceSite {
   std::uint64_t id = 0;
   GroupFacts facts;
@@ -102,100 +105,109 @@ struct DeviceSite {
   int world_size = 1;
   bool has_lost_ranks = false;
   std::shared_ptr<const cuda::DeviceContext> device;
-  std::span<const DeviceCard> cards;  // of all members; see Provider::device_card
-  int ranks_a_gpu = 1;                // largest number of ranks that share a GPU, including ranks
+  std::span<const DeviceCard> cards;  // the cards of all members; see Provider::device_card
+  int ranks_a_gpu = 1;                // largest number of ranks on any GPU, including ranks
                                       // of other groups
   bool shares_gpu = false;            // two members share a GPU
-  bool is_only = false;               // no other engine only for GPUs was chosen
+  bool is_only = false;               // the only chosen engine that serves GPUs' memory alone
   // Returns whether the user wants the waiting thread to stop.
   std::function<bool()> interrupted;
 };
 
-// A resource, one for each process and job. Ranks that are threads share one. It outlives
-// everything that it makes. `configure`, `join` and `meet` are called once, first and in this
-// order. After that any thread may use it. Tools use the first section without these calls.
+// Represents an engine in a job. A resource: a process has one for each job, and ranks that are
+// threads share it. It outlives everything that it makes. `configure`, `join` and `meet` are called
+// first, once each, in this order. After that any thread may use it. Tools such as `hocket doctor`
+// call only the functions of the first section, without `configure`.
 class Provider {
  public:
   virtual ~Provider() = default;
 
   // --- Description ------------------------------------------------------------------------------
-  // Returns the name in HOCKET_ENGINES, which its engines also return.
+
+  // Returns the engine's name in HOCKET_ENGINES. The engines that it makes return the same name.
   virtual std::string_view name() const noexcept = 0;
   virtual Use use(Ranks ranks) const noexcept = 0;
-  // Returns whether it carries arrays in this memory.
+  // Returns whether the engine carries arrays in this memory.
   virtual bool serves(MemoryKind memory) const noexcept { return memory == MemoryKind::kHost; }
-  // Returns the environment variables that belong to it.
+  // Returns the environment variables that only this engine reads.
   virtual std::span<const base::SettingRow> settings() const noexcept { return {}; }
-  // Returns a hash of the settings that affect its scores. It must be equal on all ranks. 0: no
-  // such setting.
+  // Returns a hash of the settings that affect the engine's scores. It must be equal on all ranks.
+  // 0: there are no such settings.
   virtual std::uint64_t tuning() const noexcept { return 0; }
-  // Returns the times of its calls on GPUs, measured before the release: lines of a CostTable, each
-  // with its line end. Empty: none.
+  // Returns the engine's times on GPUs, measured before the release, as lines of a CostTable. Each
+  // line has a line end. Empty: none.
   virtual std::string_view shipped_costs() const noexcept { return {}; }
-  // Returns whether it can run on this machine, and what it carries. Absent: there is nothing to
-  // report. Libraries of others must be started in a child process, by os::run_in_child.
+  // Returns whether the engine can run on this machine, and what it carries. Absent: there is
+  // nothing to report. A library of another project must be tried in a child process, by
+  // os::run_in_child.
   virtual std::optional<hocket::Engine> probe(const Machine& machine) const = 0;
 
   // --- The job ----------------------------------------------------------------------------------
-  // Reads its settings by name, with foundation/base/config.h. Throws InvalidArgument for a bad
-  // value. It starts and loads nothing.
+
+  // Reads the engine's settings by name, with foundation/base/config.h. Throws InvalidArgument for
+  // a bad value. It starts nothing and loads nothing.
   virtual void configure() {}
-  // Returns whether its ranks exchange facts. If not, `join` and `meet` are not called.
+  // Returns whether the ranks exchange facts about this engine. If not, `join` and `meet` are not
+  // called.
   virtual bool introduces() const noexcept { return false; }
-  // Returns the facts of this rank that the others need. Throws Error if something is missing here.
-  // Then all ranks get the error, and the job does not begin.
+  // Returns the facts of this rank that the other ranks need. Throws Error if something is missing
+  // on this rank. All ranks then get the error, and the job does not begin.
   virtual std::vector<std::byte> join(const JobSite& site) {
     static_cast<void>(site);
     return {};
   }
-  // `cards` are the results of each rank's `join`. Throws RendezvousError if they do not fit.
+  // Takes the results of every rank's `join`, by rank. Throws RendezvousError if they do not fit
+  // together.
   virtual void meet(const std::vector<std::vector<std::byte>>& cards) { static_cast<void>(cards); }
-  // Reports that a rank of the job has died. It may be called repeatedly.
+  // Tells the provider that a rank of the job has died. It may be called several times.
   virtual void forsake() noexcept {}
-  // Returns the carrier of an engine whose messages go between hosts, after `join`.
+  // Returns the carrier, if the engine's messages go between hosts. Called after `join`.
   virtual std::shared_ptr<Carrier> carrier() { return nullptr; }
 
   // --- Groups -----------------------------------------------------------------------------------
-  // Returns the reach of its messages. kNowhere: it has none.
+
+  // Returns how far the engine's messages can go. kNowhere: it carries no messages.
   virtual Distance reach() const noexcept { return Distance::kNowhere; }
-  // Returns the bytes of a group's block that it needs for `members` members on this host. They are
-  // zero when the group is new.
+  // Returns how many bytes of a group's block the engine needs for `members` members on this host.
+  // The bytes are zero when the group is new.
   virtual std::size_t group_bytes(int members) const noexcept {
     static_cast<void>(members);
     return 0;
   }
-  // Makes messages for a group within `reach`.
+  // Makes the carrier of messages of a group, which lies within `reach`.
   virtual std::unique_ptr<PointToPoint> make_messages(const GroupSite& site) {
     static_cast<void>(site);
     return nullptr;
   }
-  // Returns whether it has its own collectives. If not, algorithm::AlgorithmEngine makes
-  // collectives from its messages.
+  // Returns whether the engine implements collectives itself. If not, algorithm::AlgorithmEngine
+  // makes collectives from its messages.
   virtual bool has_collectives() const noexcept { return false; }
-  // Makes collectives for a group. Null: it has none for such a group. This depends only on facts
-  // that are equal on all members.
+  // Makes the engine for a group's collectives. Null: the provider has none for this group. The
+  // choice depends only on facts that are equal on all members.
   virtual std::unique_ptr<CollectiveEngine> make_collectives(const GroupSite& site) {
     static_cast<void>(site);
     return nullptr;
   }
 
-  // Reports that a group with its engines is closed on this rank, and destroys them. A provider
-  // keeps `hold` if it needs the group's block until the other ranks have closed the group.
+  // Tells the provider that this rank has closed a group and is destroying its engines. The
+  // provider keeps `hold` if it needs the group's block until the other ranks have closed the group
+  // too.
   virtual void close(std::uint64_t group, const std::shared_ptr<void>& hold) noexcept {
     static_cast<void>(group), static_cast<void>(hold);
   }
-  // The job ends on this rank. The provider releases everything that it keeps of closed groups.
+  // Ends the job on this rank. The provider releases everything that it has kept of closed groups.
   virtual void end() noexcept {}
 
   // --- Groups' arrays in GPUs -------------------------------------------------------------------
-  // Returns this rank's facts about the engine for the other ranks. It does not throw if something
-  // is missing; the card says so.
+
+  // Returns the facts about the engine that this rank sends to the others. If something is missing,
+  // it does not throw: the card says so.
   virtual DeviceCard device_card(const cuda::DeviceContext& device) {
     static_cast<void>(device);
     return {};
   }
-  // Returns why such a group has no engine for GPUs. Empty: it has one. The answer is equal on all
-  // members.
+  // Returns why this provider has no engine for the GPU arrays of this group. Empty: it has one.
+  // The answer is equal on all members.
   virtual std::string why_no_device_engine(const DeviceSite& site) const {
     static_cast<void>(site);
     return "it is for host memory";
@@ -206,12 +218,12 @@ class Provider {
   }
 };
 
-// Returns whether it is only for arrays in GPUs' memory.
+// Returns whether the provider's engines carry only arrays in GPUs' memory.
 inline bool is_of_gpus(const Provider& provider) noexcept {
   return !provider.serves(MemoryKind::kHost);
 }
 
-// Providers, best first; the order also decides between equal scores.
+// Providers, best first. Among engines with equal scores, the first one is chosen.
 using ProviderList = std::vector<std::shared_ptr<Provider>>;
 
 }  // namespace hocket::engine

@@ -11,9 +11,10 @@ constexpr std::size_t kGranule = 256;
 constexpr std::size_t kClasses = 16;  // frames up to 4 KiB are cached
 constexpr int kKeptPerClass = 64;
 
-// The cache of one thread. If another thread frees a frame, the frame moves to that thread's cache.
-// It is small, because a library that is loaded late has little room for a thread's variables: each
-// free frame holds the address of the next one.
+// A thread's cache of coroutine frames, in size classes of 256 bytes. A frame goes to the cache of
+// the thread that frees it, which may differ from the thread that allocated it. The object itself
+// is small, because a library that is loaded late gets little thread-local memory. So the free
+// frames of a class form a list: each holds the address of the next one.
 class FrameCache {
  public:
   ~FrameCache() {

@@ -1,9 +1,9 @@
 // A resumable operation, written as a coroutine.
 //
-// Engines and algorithms are ordinary sequential code. They say `co_await until([&] { return ...;
-// })` where they need an action of a peer. The thread that waits for the operation calls `step()`
-// repeatedly. It is the thread of a blocking caller, or the progress thread. A step never blocks,
-// and a step of a waiting task costs one call of the condition.
+// Engines and algorithms are ordinary sequential code. Where they need an action of a peer, they
+// say `co_await until([&] { return ...; })`. The thread that waits for the operation calls `step()`
+// repeatedly. This is either the thread of a blocking caller or the progress thread. A step never
+// blocks. A step of a waiting task costs one call of the condition.
 #pragma once
 
 #include <coroutine>
@@ -16,14 +16,15 @@ namespace hocket::engine {
 
 enum class Poll : bool { kPending, kDone };
 
-// Allocate memory for coroutine frames. Each thread has a cache, because every call needs a frame
-// of one of few sizes.
+// Allocate and free the memory of coroutine frames. Each thread caches free frames, because every
+// call needs a frame, of one of few sizes.
 void* allocate_frame(std::size_t bytes);
 void free_frame(void* frame, std::size_t bytes) noexcept;
 
 // A resource: owns a suspended coroutine. It can be moved. One thread at a time steps it.
-// Destroying a pending task abandons it at its current point and destroys its local variables. In
-// this way engines release their resources. An exception ends the task and leaves `step`.
+// Destroying a pending task abandons it at its current point and destroys its local variables,
+// whose destructors release the engine's resources. An exception in the task ends it and leaves
+// `step`.
 class [[nodiscard]] Task {
  public:
   struct promise_type;
@@ -40,15 +41,15 @@ class [[nodiscard]] Task {
   }
   ~Task() { reset(); }
 
-  // Runs until the next wait whose condition is false, or the end. It must not be called after the
-  // end.
+  // Runs until the next wait whose condition is false, or until the end. It must not be called
+  // after the end.
   inline Poll step();
 
   void reset() noexcept {
     if (handle_) std::exchange(handle_, {}).destroy();
   }
   explicit operator bool() const noexcept { return static_cast<bool>(handle_); }
-  // Returns how often a wait of the task has ended. The number changes when the task makes
+  // Returns how many waits of the task have ended. The number changes whenever the task makes
   // progress.
   inline std::uint32_t resumed() const noexcept;
 
@@ -64,7 +65,7 @@ struct Task::promise_type {
   // The promise of the outermost task, in which step() finds the next action.
   promise_type* root = this;
   Handle leaf;                     // the innermost coroutine, which is suspended
-  bool (*ready)(void*) = nullptr;  // its condition; null: none
+  bool (*ready)(void*) = nullptr;  // the condition that it waits for; null: none
   void* condition = nullptr;
   std::uint32_t resumed = 0;
   Handle parent;  // the awaiting coroutine; none for the outermost
@@ -146,8 +147,8 @@ auto until(Condition condition) noexcept {
   return Awaiter{std::move(condition)};
 }
 
-// Suspends the task once, so that its thread can do other work. It is for long computations without
-// waits.
+// Suspends the task once, so that its thread can do other work. Long computations without waits use
+// it.
 inline auto yield() noexcept {
   struct Awaiter {
     bool await_ready() noexcept { return false; }

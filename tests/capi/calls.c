@@ -193,6 +193,15 @@ static void messages(void) {
   CHECK(told.count == 1 && told.dtype == HOCKET_FLOAT64);
   hocket_work_free(&work);
 
+  int withdrawn = -1;
+  CHECK_OK(hocket_recv_async(world, &received, previous, 8, NULL, &work));
+  CHECK_OK(hocket_work_withdraw(work, &withdrawn));
+  CHECK(withdrawn == 1 && hocket_work_received(work, &told) == HOCKET_INVALID_ARGUMENT);
+  CHECK_OK(hocket_work_wait(work));
+  CHECK_OK(hocket_work_withdraw(work, &withdrawn));
+  CHECK(withdrawn == 0);
+  hocket_work_free(&work);
+
   in = -1;
   const hocket_message outgoing = {sent, next}, incoming = {received, previous};
   CHECK_OK(hocket_exchange(world, &outgoing, 1, &incoming, 1, 0, NULL));
@@ -583,6 +592,77 @@ static void objects(void) {
   hocket_object_free(&mine);
 }
 
+/* Waits for a call, takes its objects, and frees its handle. Returns their number. */
+static size_t take_objects(hocket_work** work, hocket_object** results, size_t length) {
+  size_t count = 99;
+  CHECK_OK(hocket_work_wait(*work));
+  CHECK_OK(hocket_work_objects(*work, results, length, &count, NULL));
+  hocket_work_free(work);
+  return count;
+}
+
+static void objects_without_waiting(void) {
+  char text[32], expected[32];
+  snprintf(text, sizeof text, "%*s from %d", my_rank, "", my_rank);
+  hocket_object *mine = NULL, *taken = NULL;
+  hocket_work *work = NULL, *others = NULL;
+  size_t count = 0;
+  hocket_object** all = calloc((size_t)n, sizeof *all);
+  CHECK(all != NULL);
+  CHECK_OK(hocket_object_from_bytes(text, strlen(text), &mine));
+
+  /* Two at a time, and the objects may go once the calls have started. */
+  CHECK_OK(hocket_broadcast_object_async(world, my_rank == 0 ? mine : NULL, 0, NULL, &work));
+  CHECK_OK(hocket_all_gather_object_async(world, mine, NULL, &others));
+  hocket_object_free(&mine);
+  CHECK(take_objects(&others, all, (size_t)n) == (size_t)n);
+  for (int r = 0; r < n; ++r) {
+    snprintf(expected, sizeof expected, "%*s from %d", r, "", r);
+    CHECK(has(all[r], expected));
+  }
+  CHECK(take_objects(&work, &taken, 1) == 1 && has(taken, " from 0"));
+  hocket_object_free(&taken);
+
+  CHECK_OK(hocket_scatter_object_async(
+      world, (const hocket_object* const*)all, my_rank == 0 ? (size_t)n : 0, 0, NULL, &work));
+  for (int r = 0; r < n; ++r) hocket_object_free(&all[r]);
+  CHECK(take_objects(&work, &taken, 1) == 1 && has(taken, text));
+
+  CHECK_OK(hocket_gather_object_async(world, taken, n - 1, NULL, &work));
+  const size_t wanted = my_rank == n - 1 ? (size_t)n : 0;
+  CHECK_OK(hocket_work_wait(work));
+  if (wanted > 0) { /* with too few places nothing is given, and it may be called again */
+    CHECK_FAILS(HOCKET_INVALID_ARGUMENT,
+                "length is",
+                hocket_work_objects(work, all, wanted - 1, &count, NULL));
+    CHECK(all[0] == NULL);
+  }
+  CHECK(take_objects(&work, all, (size_t)n) == wanted);
+  for (int r = 0; r < n; ++r) {
+    CHECK((all[r] != NULL) == (wanted > 0));
+    hocket_object_free(&all[r]);
+  }
+  free(all);
+
+  /* Round the ring, also to oneself. */
+  int32_t from = 99;
+  CHECK_OK(hocket_recv_object_async(world, HOCKET_ANY_SOURCE, 8, NULL, &work));
+  CHECK_OK(hocket_send_object_async(world, taken, (my_rank + 1) % n, 8, NULL, &others));
+  hocket_object_free(&taken);
+  CHECK_OK(hocket_work_wait(others));
+  CHECK_FAILS(HOCKET_INVALID_ARGUMENT,
+              "no call that gives objects",
+              hocket_work_objects(others, &taken, 1, &count, NULL));
+  hocket_work_free(&others);
+  CHECK_OK(hocket_work_wait(work));
+  CHECK_OK(hocket_work_objects(work, &taken, 1, &count, &from));
+  CHECK(count == 1 && from == (my_rank + n - 1) % n);
+  hocket_work_free(&work);
+  snprintf(expected, sizeof expected, "%*s from %d", (int)from, "", (int)from);
+  CHECK(has(taken, expected));
+  hocket_object_free(&taken);
+}
+
 /* Neither commutative nor associative: `context` says by how much the left one counts. */
 static int weighted(void* left, const void* right, size_t count, void* context) {
   double *a = left, weight = *(const double*)context;
@@ -712,6 +792,7 @@ int main(void) {
   groups();
   symmetric();
   objects();
+  objects_without_waiting();
   CHECK_OK(hocket_comm_status(world));
   CHECK_OK(hocket_barrier(world, NULL));
   hocket_comm_free(&world);

@@ -1,4 +1,5 @@
 /* What is wrong gets a code and a message, on every rank that waits, and harms nothing. */
+#include <limits.h>
 #include <signal.h>
 
 #include "check.h"
@@ -79,6 +80,7 @@ static void null_handles(void) {
   REFUSED(hocket_work_wait_on(NULL, NULL));
   REFUSED(hocket_work_wait_for(NULL, 0, &number));
   REFUSED(hocket_work_test(NULL, &number));
+  REFUSED(hocket_work_withdraw(NULL, &number));
   REFUSED(hocket_work_received(NULL, NULL));
   REFUSED(hocket_symmetric_empty(NULL, 1, HOCKET_INT8, NULL, &symmetric));
   REFUSED(hocket_symmetric_local(NULL, &array));
@@ -94,6 +96,13 @@ static void null_handles(void) {
   REFUSED(hocket_gather_object(NULL, NULL, 0, NULL, &object, 1));
   REFUSED(hocket_all_gather_object(NULL, NULL, NULL, &object, 1));
   REFUSED(hocket_scatter_object(NULL, NULL, 0, 0, NULL, &object));
+  REFUSED(hocket_broadcast_object_async(NULL, NULL, 0, NULL, &work));
+  REFUSED(hocket_gather_object_async(NULL, NULL, 0, NULL, &work));
+  REFUSED(hocket_all_gather_object_async(NULL, NULL, NULL, &work));
+  REFUSED(hocket_scatter_object_async(NULL, NULL, 0, 0, NULL, &work));
+  REFUSED(hocket_send_object_async(world, NULL, 0, 0, NULL, NULL));
+  REFUSED(hocket_recv_object_async(world, 0, 0, NULL, NULL));
+  REFUSED(hocket_work_objects(NULL, &object, 1, &length, NULL));
   REFUSED(hocket_error_details(NULL));
   /* To free nothing is fine. */
   hocket_comm_free(NULL);
@@ -257,7 +266,9 @@ static void names(void) {
   CHECK(strcmp(hocket_op_name(HOCKET_AVG), "avg") == 0);
   CHECK(strcmp(hocket_code_name(HOCKET_MISMATCH), "mismatch") == 0);
   CHECK(hocket_dtype_name(17) == NULL && hocket_op_name(-1) == NULL);
-  CHECK(hocket_code_name(11) == NULL && hocket_dtype_size(-1) == 0);
+  CHECK(strcmp(hocket_code_name(HOCKET_DEADLOCK), "deadlock") == 0);
+  for (int code = HOCKET_OK; code <= HOCKET_DEADLOCK; ++code) CHECK(hocket_code_name(code) != NULL);
+  CHECK(hocket_code_name(12) == NULL && hocket_dtype_size(-1) == 0);
   CHECK(hocket_dtype_size(HOCKET_COMPLEX128) == 16 && strchr(hocket_version(), '.') != NULL);
 }
 
@@ -282,6 +293,45 @@ static void details(void) {
   hocket_error_info wrong = {.size = 3};
   CHECK_FAILS(HOCKET_INVALID_ARGUMENT, "size is 3", hocket_error_details(&wrong));
   CHECK_OK(hocket_barrier(world, NULL));
+  hocket_comm_free(&copy);
+}
+
+/* `reason` is what a refusal says, without the names of the function and the call. */
+static void reasons(void) {
+  float x[2] = {1, 2};
+  const hocket_array array = host_array(x, 2, HOCKET_FLOAT32);
+  const hocket_array odd = host_array(x, 2, 99);
+  const struct {
+    const hocket_array* array;
+    int32_t op;
+    const char* reason;
+  } all[] = {
+      {&array, HOCKET_BIT_AND, "op band has no meaning on float32 elements"},
+      {&array, 99, "op is 99, expected HOCKET_SUM (0) to HOCKET_BIT_XOR (7)"},
+      {&odd, HOCKET_SUM, "out->dtype is 99, expected HOCKET_BOOL (0) to HOCKET_FLOAT8_E5M2 (16)"},
+  };
+  for (size_t i = 0; i < sizeof all / sizeof *all; ++i) {
+    /* The first rank refuses, and the others hear of it. */
+    const hocket_array* given = my_rank == 0 ? all[i].array : &array;
+    const int32_t op = my_rank == 0 ? all[i].op : HOCKET_SUM;
+    CHECK_FAILS(
+        HOCKET_INVALID_ARGUMENT, all[i].reason, hocket_all_reduce(world, NULL, given, op, NULL));
+    hocket_error_info info = {.size = sizeof info};
+    CHECK_OK(hocket_error_details(&info));
+    CHECK(strcmp(info.reason, all[i].reason) == 0);
+    CHECK(strcmp(info.message, info.reason) != 0);
+    CHECK(info.rank == my_rank && (my_rank == 0 || info.peer == 0));
+  }
+  /* Another error has none. */
+  hocket_call_options options = {.size = sizeof options, .deadline_ns = 20000000};
+  CHECK_FAILS(HOCKET_INVALID_ARGUMENT, "comm is null", hocket_barrier(NULL, NULL));
+  hocket_comm* copy = NULL;
+  CHECK_OK(hocket_duplicate(world, NULL, &copy));
+  if (hocket_recv(copy, &array, n - 1 - my_rank, 3, &options, NULL) != HOCKET_OK) {
+    hocket_error_info info = {.size = sizeof info};
+    CHECK_OK(hocket_error_details(&info));
+    CHECK(info.code != HOCKET_INVALID_ARGUMENT && strcmp(info.reason, "") == 0);
+  }
   hocket_comm_free(&copy);
 }
 
@@ -327,6 +377,21 @@ static void after_close(void) {
   CHECK_FAILS(HOCKET_INVALID_ARGUMENT, "comm is null", hocket_barrier(copy, NULL));
 }
 
+/* Runs after hocket's own handler, as the destructors of global objects do. */
+static hocket_comm* kept;
+static void at_exit(void) {
+  float x = 1;
+  const hocket_array array = host_array(&x, 1, HOCKET_FLOAT32);
+  hocket_comm* made = NULL;
+#define TOO_LATE(call) CHECK_FAILS(HOCKET_INVALID_ARGUMENT, "this process is ending", call)
+  if (kept == NULL) return;
+  TOO_LATE(hocket_barrier(kept, NULL));
+  TOO_LATE(hocket_all_reduce(kept, NULL, &array, HOCKET_SUM, NULL));
+  TOO_LATE(hocket_duplicate(kept, NULL, &made));
+  CHECK(made == NULL);
+  hocket_comm_free(&kept);
+}
+
 /* The last rank dies; the others are told who, and go on without it. */
 static void death(void) {
   if (my_rank == n - 1) raise(SIGKILL);
@@ -349,6 +414,7 @@ static void death(void) {
 }
 
 int main(int argc, char** argv) {
+  CHECK(atexit(&at_exit) == 0);
   hocket_init_options wrong = {.size = 4};
   CHECK_FAILS(HOCKET_INVALID_ARGUMENT, "size is 4", hocket_init(&wrong, &world));
   wrong = (hocket_init_options){.size = sizeof wrong, .engines = "shm,teleport"};
@@ -356,6 +422,10 @@ int main(int argc, char** argv) {
   if (argc == 1) {
     CHECK_FAILS(HOCKET_INVALID_ARGUMENT, "teleport", hocket_init(&wrong, &world));
   }
+  /* No name that only hocket's own source knows. */
+  wrong = (hocket_init_options){.size = sizeof wrong, .ranks = INT_MAX, .address = "unix:none"};
+  CHECK_FAILS(HOCKET_INVALID_ARGUMENT, "rank 0 of 2147483647", hocket_init(&wrong, &world));
+  CHECK(strstr(hocket_error_message(), "hocket/") == NULL);
   CHECK_OK(hocket_init(NULL, &world));
   CHECK_OK(hocket_comm_rank(world, &my_rank));
   CHECK_OK(hocket_comm_size(world, &n));
@@ -368,8 +438,10 @@ int main(int argc, char** argv) {
   wrong_handles();
   names();
   details();
+  reasons();
   different_calls();
   after_close();
+  CHECK_OK(hocket_duplicate(world, NULL, &kept));
   CHECK_OK(hocket_barrier(world, NULL));
   CHECK_OK(hocket_comm_close(world));
   CLOSED(hocket_barrier(world, NULL));

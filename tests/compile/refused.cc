@@ -45,6 +45,7 @@ hocket::Prepared made{nullptr};
 // clang-format off: each line is a case of its own.
 
 // --- Temporaries that own their elements, of calls that go on ----------------------------------
+
 void one_array(Communicator& c) {
   kept = c.all_reduce_async(array<float, __LINE__>{});  //! this array is a temporary
   made = c.prepare_all_reduce(array<float, __LINE__>{});  //! this array is a temporary
@@ -162,7 +163,8 @@ void results(Communicator& c) {
   c.gather(x, array<unsigned, __LINE__>{});      //! this array is a temporary
 }
 
-// --- What is no array ---------------------------------------------------------------------------
+// --- Arguments that are not arrays --------------------------------------------------------------
+
 void elements(Communicator& c, std::vector<std::string>& s, std::vector<Particle>& p) {
   std::vector<long double> l;
   std::vector<std::vector<float>> nested;
@@ -201,6 +203,7 @@ void no_arrays(Communicator& c, double* p, const std::vector<double>& input) {
 }
 
 // --- Operators ----------------------------------------------------------------------------------
+
 void operators(Communicator& c) {
   double factor = 2;
   hocket::all_reduce(c, x, y, operator_of<double>(Scaled{2}));  //! it must outlive the call
@@ -224,7 +227,8 @@ void operators(Communicator& c) {
   made = hocket::prepare_reduce_scatter(c, x, y, sum);  //! pass hocket::operator_of<double>(function)
 }
 
-// --- What must not be dropped -------------------------------------------------------------------
+// --- Results that must not be dropped -----------------------------------------------------------
+
 void dropped(Communicator& c, hocket::World& world) {
   c.all_reduce_async(x);                    //! keep it and wait()
   c.send_async(x, 1);                       //! keep it and wait()

@@ -219,11 +219,11 @@ bool Buffers::is_scribbled() const {
          all_are(out_memory_.data(), out_memory_.data() + out_memory_.size(), kScribble);
 }
 
-void run_case(const Seat& seat, const Case& asked, std::uint64_t sequence) {
-  const Case c = seat.ordered ? asked : in_any_order(asked);
-  const Buffers buffers(c, seat.rank, seat.size, sequence);
-  engine::Task task = seat.engine->start(buffers.call());
-  drive(seat, task, describe(c));
+void run_case(const EngineRank& self, const Case& asked, std::uint64_t sequence) {
+  const Case c = self.ordered ? asked : in_any_order(asked);
+  const Buffers buffers(c, self.rank, self.size, sequence);
+  engine::Task task = self.engine->start(buffers.call());
+  drive(self, task, describe(c));
   task.reset();
   const std::string wrong = buffers.check();
   if (!wrong.empty()) throw std::runtime_error(describe(c) + ": " + wrong);

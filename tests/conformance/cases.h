@@ -1,5 +1,5 @@
-// One collective call, described by a value from which every rank works out, for itself, what it
-// brings and what it must get.
+// One collective call, described by a value. Every rank computes its input and its expected result
+// from that value.
 #pragma once
 
 #include <cstddef>
@@ -90,7 +90,7 @@ Case in_any_order(Case c);
 
 // Makes the call on this rank and checks its result; throws the error. An engine that keeps no
 // order runs `in_any_order` of the case.
-void run_case(const Seat& seat, const Case& c, std::uint64_t sequence);
+void run_case(const EngineRank& self, const Case& c, std::uint64_t sequence);
 
 // Cases of one kind for `size` ranks: all dtypes, ops, counts, roots, in place and not.
 std::vector<Case> sweep(engine::Kind kind, int size);

@@ -25,9 +25,9 @@ TEST_P(Collectives, MatchTheReference) {
   const EngineCase& engine_case = engine_cases()[index];
   if (!engine_case.carries.has(kind)) GTEST_SKIP() << "it does not carry that";
   const std::vector<Case> cases = sweep(kind, ranks);
-  const std::string failure = engine_case.run(ranks, [&](const Seat& seat) {
+  const std::string failure = engine_case.run(ranks, [&](const EngineRank& self) {
     std::uint64_t sequence = 0;
-    for (const Case& c : cases) run_case(seat, c, ++sequence);
+    for (const Case& c : cases) run_case(self, c, ++sequence);
   });
   EXPECT_EQ(failure, "");
 }
@@ -71,9 +71,9 @@ TEST_P(Specials, GoWhereIeeeSays) {
       }
     }
   }
-  const std::string failure = engine_cases()[index].run(ranks, [&](const Seat& seat) {
+  const std::string failure = engine_cases()[index].run(ranks, [&](const EngineRank& self) {
     std::uint64_t sequence = 0;
-    for (const Case& c : cases) run_case(seat, c, ++sequence);
+    for (const Case& c : cases) run_case(self, c, ++sequence);
   });
   EXPECT_EQ(failure, "");
 }
@@ -94,22 +94,22 @@ class Barriers : public testing::TestWithParam<std::tuple<std::size_t, int>> {};
 
 TEST_P(Barriers, NobodyLeavesBeforeAllHaveCome) {
   const auto [index, ranks] = GetParam();
-  const std::string failure = engine_cases()[index].run(ranks, [](const Seat& seat) {
+  const std::string failure = engine_cases()[index].run(ranks, [](const EngineRank& self) {
     for (std::uint64_t round = 1; round <= 300; ++round) {
       // Another rank is late each time.
-      if (round % static_cast<std::uint64_t>(seat.size) == static_cast<std::uint64_t>(seat.rank)) {
-        Wait wait(seat, "being late");
+      if (round % static_cast<std::uint64_t>(self.size) == static_cast<std::uint64_t>(self.rank)) {
+        Wait wait(self, "being late");
         for (int i = 0; i < 50; ++i) wait.pause();
       }
       // Relaxed: that the barrier orders memory is part of what is tested.
-      seat.board->cells[static_cast<std::size_t>(seat.rank)].store(round,
+      self.board->cells[static_cast<std::size_t>(self.rank)].store(round,
                                                                    std::memory_order_relaxed);
-      const Buffers none({.kind = Kind::kBarrier}, seat.rank, seat.size, round);
-      engine::Task task = seat.engine->start(none.call());
-      drive(seat, task, "barrier " + std::to_string(round));
-      for (int r = 0; r < seat.size; ++r) {
+      const Buffers none({.kind = Kind::kBarrier}, self.rank, self.size, round);
+      engine::Task task = self.engine->start(none.call());
+      drive(self, task, "barrier " + std::to_string(round));
+      for (int r = 0; r < self.size; ++r) {
         const auto seen =
-            seat.board->cells[static_cast<std::size_t>(r)].load(std::memory_order_relaxed);
+            self.board->cells[static_cast<std::size_t>(r)].load(std::memory_order_relaxed);
         if (seen < round) {
           throw std::runtime_error("left barrier " + std::to_string(round) + " when rank " +
                                    std::to_string(r) + " was at " + std::to_string(seen));

@@ -17,7 +17,7 @@
 #include "fake_engine/provider.h"
 #include "foundation/os/segment.h"
 #include "membership/control/group.h"
-#include "membership/control/host.h"
+#include "membership/control/host/host.h"
 #include "peer_on_host.h"
 
 namespace hocket::conformance {
@@ -49,7 +49,7 @@ class ThreadsTeam final : public Team {
                                .one_host = options_.hosts.empty()}));
     }
   }
-  Seat seat(int rank) override {
+  EngineRank make_rank(int rank) override {
     const auto r = static_cast<std::size_t>(rank);
     return {.rank = rank,
             .size = options_.size,
@@ -152,6 +152,7 @@ int in_turns(int rank, int /*size*/) { return rank % 2; }
 
 using control::GroupControl;
 using control::HostControl;
+using engines::shm::ManyRanks;
 using engines::shm::ShmEngine;
 using engines::shm::ShmGroup;
 using engines::shm::ShmPointToPoint;
@@ -172,7 +173,7 @@ struct ShmMemory {
 
   static std::size_t chunks_at(int size) { return round_to_page(GroupControl::bytes(size)); }
   static std::size_t channels_at(int size) {
-    return chunks_at(size) + round_to_page(ShmGroup::bytes(size));
+    return chunks_at(size) + round_to_page(ShmGroup::bytes(size, true));
   }
   static std::size_t group_bytes(int size) {
     return channels_at(size) + round_to_page(ShmPointToPoint::bytes(size));
@@ -186,8 +187,8 @@ struct ShmMemory {
     HostControl host(memory.segment, 0);
     std::vector<int> places(static_cast<std::size_t>(size));
     std::iota(places.begin(), places.end(), 0);
-    memory.offset = host.allocate(group_bytes(size), places);
-    GroupControl::format(host.at(memory.offset), places);
+    memory.offset = host.memory.allocate(group_bytes(size), places);
+    GroupControl::format(host.memory.at(memory.offset), places);
     return memory;
   }
 
@@ -199,28 +200,32 @@ struct ShmMemory {
 // One rank's end of it.
 class ShmRank {
  public:
-  ShmRank(const ShmMemory& memory, int rank, int size)
+  ShmRank(const ShmMemory& memory, int rank, int size, const ManyRanks& many = {})
       : host_ranks_(static_cast<std::size_t>(size)),
         host_(memory.segment, rank),
         control_((std::iota(host_ranks_.begin(), host_ranks_.end(), 0), host_),
-                 host_.at(memory.offset),
+                 host_.memory.at(memory.offset),
                  rank,
                  host_ranks_),
         facts_{.rank = rank, .size = size, .hosts = {}},
-        engine_(
-            control_, consistency_, host_.at(memory.offset) + ShmMemory::chunks_at(size), facts_),
-        messages_(control_, host_.at(memory.offset) + ShmMemory::channels_at(size)),
+        engine_(control_,
+                consistency_,
+                host_.memory.at(memory.offset) + ShmMemory::chunks_at(size),
+                facts_,
+                many),
+        messages_(control_, host_.memory.at(memory.offset) + ShmMemory::channels_at(size)),
         floor_(messages_, facts_) {}
 
   // Has all ranks read each other's arrays, which are processes that come here.
   void read_arrays() {
     host_.arrive(facts_.rank);
     host_.wait_for_all(host_ranks_, base::Deadline::in(std::chrono::seconds(20)));
-    const std::string refusal = host_.agree_on_single_copy(
+    const std::string refusal = host_.peer_memory.agree_on_single_copy(
         base::SingleCopy::kAlways, base::Deadline::in(std::chrono::seconds(20)));
-    if (host_.single_copy() != base::SingleCopy::kAlways) throw std::runtime_error(refusal);
+    if (host_.peer_memory.single_copy() != base::SingleCopy::kAlways)
+      throw std::runtime_error(refusal);
   }
-  Seat seat(bool floor) {
+  EngineRank make_rank(bool floor) {
     return {.rank = facts_.rank,
             .size = facts_.size,
             .engine = floor ? static_cast<engine::CollectiveEngine*>(&floor_) : &engine_,
@@ -238,18 +243,34 @@ class ShmRank {
   algorithm::AlgorithmEngine floor_;
 };
 
-enum class Carried { kDirectly, kByMessages };
+// kAmongMany: small calls go in groups of any size as they do among many ranks.
+enum class Carried { kDirectly, kAmongMany, kByMessages };
 
 class ShmThreads final : public Team {
  public:
   ShmThreads(int size, Carried carried) : floor_(carried == Carried::kByMessages) {
     const ShmMemory memory =
         ShmMemory::make(os::Segment::create_private(ShmMemory::segment_bytes(size)), size);
+    constexpr ManyRanks kAlways{.seconds_ranks = 2,
+                                .rows_ranks = 2,
+                                .scan_width = 2,
+                                .collected_ranks = 2,
+                                .all_reduce_ranks = 2,
+                                .all_reduce_total = 0,
+                                .reduce_ranks = 2,
+                                .reduce_total = 0,
+                                .reduce_part = 48};
+    const ManyRanks many = carried == Carried::kAmongMany ? kAlways : ManyRanks{};
+    for (int rank = 0; rank < size; ++rank) {  // before a group asks for the others'
+      HostControl(memory.segment, rank).processors.set_may_spin(carried == Carried::kAmongMany);
+    }
     for (int rank = 0; rank < size; ++rank) {
-      ranks_.push_back(std::make_unique<ShmRank>(memory, rank, size));
+      ranks_.push_back(std::make_unique<ShmRank>(memory, rank, size, many));
     }
   }
-  Seat seat(int rank) override { return ranks_[static_cast<std::size_t>(rank)]->seat(floor_); }
+  EngineRank make_rank(int rank) override {
+    return ranks_[static_cast<std::size_t>(rank)]->make_rank(floor_);
+  }
 
  private:
   bool floor_;
@@ -269,7 +290,7 @@ class ShmProcess final : public Team {
               size) {
     if (copies == Copies::kOne) rank_.read_arrays();
   }
-  Seat seat(int) override { return rank_.seat(false); }
+  EngineRank make_rank(int) override { return rank_.make_rank(false); }
 
  private:
   ShmRank rank_;
@@ -343,7 +364,7 @@ class UcxTeam final : public Team {
       });
     }
   }
-  Seat seat(int rank) override {
+  EngineRank make_rank(int rank) override {
     const auto r = static_cast<std::size_t>(rank);
     return {.rank = rank,
             .size = static_cast<int>(fabrics_.size()),
@@ -413,7 +434,7 @@ class PeerTeam final : public Team {
           std::make_unique<PeerOnHost>(staging_.member(rank, kPeerLimit), tuning, threads));
     }
   }
-  Seat seat(int rank) override {
+  EngineRank make_rank(int rank) override {
     return {.rank = rank,
             .size = static_cast<int>(engines_.size()),
             .engine = engines_[static_cast<std::size_t>(rank)].get()};
@@ -458,6 +479,7 @@ const std::vector<EngineCase>& engine_cases() {
         hosts_case("hosts_scattered", scattered_hosts, {.short_bytes = 1000}),
         hosts_case("hosts_in_turns", in_turns, {.short_bytes = 0}),
         shm_threads("shm_threads", Carried::kDirectly),
+        shm_threads("shm_among_many", Carried::kAmongMany),
         shm_threads("shm_messages", Carried::kByMessages),
         shm_processes("shm", Copies::kTwo),
         shm_processes("shm_single_copy", Copies::kOne),

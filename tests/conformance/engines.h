@@ -26,8 +26,8 @@ struct Board {
   std::atomic<bool> failed{false};
 };
 
-// One rank's place in a group. A value; what it points to outlives the run.
-struct Seat {
+// One rank of a group, with its engine. A value; what it points to outlives the run.
+struct EngineRank {
   int rank = 0;
   int size = 1;
   engine::CollectiveEngine* engine = nullptr;
@@ -38,12 +38,12 @@ struct Seat {
 };
 
 // The work of one rank. Throws to fail.
-using Body = std::function<void(const Seat&)>;
+using Body = std::function<void(const EngineRank&)>;
 
 struct EngineCase {
   std::string name;
-  // Runs `body` on `size` ranks and returns what went wrong, of the first rank that failed, or
-  // nothing.
+  // Runs `body` on `size` ranks. Returns the error of the first rank that failed, or an empty
+  // string.
   std::function<std::string(int size, const Body& body)> run;
   bool has_messages = true;
   engine::KindSet carries = engine::KindSet::where(engine::is_carried);
@@ -51,12 +51,12 @@ struct EngineCase {
 
 const std::vector<EngineCase>& engine_cases();
 
-// Makes the seats of a run. Threads share one team, which is destroyed after all of them have
+// Makes the ranks of a run. Threads share one team, which is destroyed after all of them have
 // ended; each process has a team of its own.
 class Team {
  public:
   virtual ~Team() = default;
-  virtual Seat seat(int rank) = 0;  // the caller sets `board`
+  virtual EngineRank make_rank(int rank) = 0;  // the caller sets `board`
 };
 // The usual `run`: every rank is a thread of this process.
 std::string run_threads(int size, std::unique_ptr<Team> team, const Body& body);
@@ -70,22 +70,24 @@ std::string run_processes(int size,
 // watchdog. Throws when another rank has failed.
 class Wait {
  public:
-  Wait(const Seat& seat, std::string what) : seat_(seat), what_(std::move(what)) {}
+  Wait(const EngineRank& self, std::string what) : self_(self), what_(std::move(what)) {}
   void pause();
 
  private:
-  const Seat& seat_;
+  const EngineRank& self_;
   std::string what_;
   std::uint64_t polls_ = 0;
   std::chrono::steady_clock::time_point since_{};
 };
 
 // Steps `task` to its end.
-void drive(const Seat& seat, engine::Task& task, const std::string& what);
+void drive(const EngineRank& self, engine::Task& task, const std::string& what);
 // Tests `message` until it is complete.
-engine::Envelope complete(const Seat& seat, engine::MessageId message, const std::string& what);
+engine::Envelope complete(const EngineRank& self,
+                          engine::MessageId message,
+                          const std::string& what);
 // Waits for a message that matches `wanted` and has not been received yet.
-engine::Envelope await_message(const Seat& seat,
+engine::Envelope await_message(const EngineRank& self,
                                const engine::Envelope& wanted,
                                const std::string& what);
 

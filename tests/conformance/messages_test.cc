@@ -55,124 +55,124 @@ struct UnderWay {
   Words words;
 };
 
-void complete_sends(const Seat& seat, std::vector<UnderWay>& sends) {
-  for (const UnderWay& send : sends) complete(seat, send.id, "a send");
+void complete_sends(const EngineRank& self, std::vector<UnderWay>& sends) {
+  for (const UnderWay& send : sends) complete(self, send.id, "a send");
 }
 
 TEST_P(Messages, TagsPairInAnyOrderOfPosting) {
   constexpr std::uint64_t kTags = 40;
-  run([](const Seat& seat) {
+  run([](const EngineRank& self) {
     const auto length = [](std::uint64_t tag) { return 1 + tag * tag * 5; };  // up to 60 KiB
     std::vector<UnderWay> sends, receives;
-    for (int peer = 0; peer < seat.size; ++peer) {
-      if (peer == seat.rank) continue;
+    for (int peer = 0; peer < self.size; ++peer) {
+      if (peer == self.rank) continue;
       for (std::uint64_t tag = 0; tag < kTags; ++tag) {
-        sends.push_back({{}, message(seat.rank, peer, tag, length(tag))});
+        sends.push_back({{}, message(self.rank, peer, tag, length(tag))});
         UnderWay& send = sends.back();
-        send.id = seat.messages->send(envelope(peer, tag, send.words.size()), bytes_of(send.words));
+        send.id = self.messages->send(envelope(peer, tag, send.words.size()), bytes_of(send.words));
       }
     }
-    for (int peer = seat.size - 1; peer >= 0; --peer) {
-      if (peer == seat.rank) continue;
+    for (int peer = self.size - 1; peer >= 0; --peer) {
+      if (peer == self.rank) continue;
       for (std::uint64_t k = 0; k < kTags; ++k) {
         const std::uint64_t tag = kTags - 1 - k;  // the last one first
         receives.push_back({{}, Words(length(tag))});
         UnderWay& receive = receives.back();
         receive.id =
-            seat.messages->recv(envelope(peer, tag, receive.words.size()), bytes_of(receive.words));
+            self.messages->recv(envelope(peer, tag, receive.words.size()), bytes_of(receive.words));
       }
     }
     for (const UnderWay& receive : receives) {
-      const Envelope got = complete(seat, receive.id, "a receive");
-      require(receive.words == message(got.peer, seat.rank, got.tag, length(got.tag)),
+      const Envelope got = complete(self, receive.id, "a receive");
+      require(receive.words == message(got.peer, self.rank, got.tag, length(got.tag)),
               "wrong words from rank " + std::to_string(got.peer) + " with tag " +
                   std::to_string(got.tag));
     }
-    complete_sends(seat, sends);
+    complete_sends(self, sends);
   });
 }
 
 TEST_P(Messages, OneTagKeepsItsOrder) {
   constexpr std::uint64_t kMessages = 200;
-  run([](const Seat& seat) {
-    if (seat.size < 2) return;
-    const int next = (seat.rank + 1) % seat.size;
-    const int previous = (seat.rank + seat.size - 1) % seat.size;
+  run([](const EngineRank& self) {
+    if (self.size < 2) return;
+    const int next = (self.rank + 1) % self.size;
+    const int previous = (self.rank + self.size - 1) % self.size;
     const auto length = [](std::uint64_t number) {
       return mix(number) % (number % 8 == 0 ? 8000 : 600);
     };
     std::vector<UnderWay> sends;
     for (std::uint64_t k = 0; k < kMessages; ++k) {
-      sends.push_back({{}, message(seat.rank, next, k, length(k))});
+      sends.push_back({{}, message(self.rank, next, k, length(k))});
       UnderWay& send = sends.back();
-      send.id = seat.messages->send(envelope(next, 3, send.words.size()), bytes_of(send.words));
+      send.id = self.messages->send(envelope(next, 3, send.words.size()), bytes_of(send.words));
     }
     for (std::uint64_t k = 0; k < kMessages; ++k) {
       Words words(length(k));
       const MessageId id =
-          seat.messages->recv(envelope(previous, 3, words.size()), bytes_of(words));
-      complete(seat, id, "receive " + std::to_string(k));
-      require(words == message(previous, seat.rank, k, words.size()), "out of order");
+          self.messages->recv(envelope(previous, 3, words.size()), bytes_of(words));
+      complete(self, id, "receive " + std::to_string(k));
+      require(words == message(previous, self.rank, k, words.size()), "out of order");
     }
-    complete_sends(seat, sends);
+    complete_sends(self, sends);
   });
 }
 
 TEST_P(Messages, AnySourceTakesWhoeverSends) {
   constexpr std::uint64_t kEach = 30;
-  run([](const Seat& seat) {
+  run([](const EngineRank& self) {
     std::vector<UnderWay> sends;
-    if (seat.rank != 0) {
+    if (self.rank != 0) {
       for (std::uint64_t k = 0; k < kEach; ++k) {
-        sends.push_back({{}, message(seat.rank, 0, k, 50)});
+        sends.push_back({{}, message(self.rank, 0, k, 50)});
         UnderWay& send = sends.back();
-        send.id = seat.messages->send(envelope(0, 9, 50), bytes_of(send.words));
-        if (k % 3 == 0) complete(seat, send.id, "a send"), sends.pop_back();
+        send.id = self.messages->send(envelope(0, 9, 50), bytes_of(send.words));
+        if (k % 3 == 0) complete(self, send.id, "a send"), sends.pop_back();
       }
-      complete_sends(seat, sends);
+      complete_sends(self, sends);
       return;
     }
-    std::vector<std::uint64_t> next(static_cast<std::size_t>(seat.size));
-    for (std::uint64_t k = 0; k < kEach * static_cast<std::uint64_t>(seat.size - 1); ++k) {
+    std::vector<std::uint64_t> next(static_cast<std::size_t>(self.size));
+    for (std::uint64_t k = 0; k < kEach * static_cast<std::uint64_t>(self.size - 1); ++k) {
       Words words(50);
-      const MessageId id = seat.messages->recv(envelope(engine::kAnyPeer, 9, 50), bytes_of(words));
-      const Envelope got = complete(seat, id, "a receive from anybody");
-      require(got.peer > 0 && got.peer < seat.size, "an impossible source");
+      const MessageId id = self.messages->recv(envelope(engine::kAnyPeer, 9, 50), bytes_of(words));
+      const Envelope got = complete(self, id, "a receive from anybody");
+      require(got.peer > 0 && got.peer < self.size, "an impossible source");
       const std::uint64_t number = next[static_cast<std::size_t>(got.peer)]++;
       require(words == message(got.peer, 0, number, 50), "wrong words, or out of order");
     }
   });
 }
 
-// One after the other, as they were sent; what waits is seen before it is taken.
+// Messages come in the order of sending. A waiting message is seen before it is received.
 TEST_P(Messages, AnyTagTakesWhatCameFirst) {
   constexpr std::uint64_t kEach = 24;
-  run([](const Seat& seat) {
+  run([](const EngineRank& self) {
     const auto length = [](std::uint64_t number) { return number * number * 20; };  // up to 85 KiB
     const auto tag = [](std::uint64_t number) { return number * 7 % 5; };
-    if (seat.rank != 0) {
+    if (self.rank != 0) {
       std::vector<UnderWay> sends;
       for (std::uint64_t k = 0; k < kEach; ++k) {
-        sends.push_back({{}, message(seat.rank, 0, k, length(k))});
+        sends.push_back({{}, message(self.rank, 0, k, length(k))});
         UnderWay& send = sends.back();
-        send.id = seat.messages->send(envelope(0, tag(k), length(k)), bytes_of(send.words));
+        send.id = self.messages->send(envelope(0, tag(k), length(k)), bytes_of(send.words));
       }
-      complete_sends(seat, sends);
+      complete_sends(self, sends);
       return;
     }
-    std::vector<std::uint64_t> next(static_cast<std::size_t>(seat.size));
-    for (std::uint64_t k = 0; k < kEach * static_cast<std::uint64_t>(seat.size - 1); ++k) {
+    std::vector<std::uint64_t> next(static_cast<std::size_t>(self.size));
+    for (std::uint64_t k = 0; k < kEach * static_cast<std::uint64_t>(self.size - 1); ++k) {
       const bool looks = k % 2 == 0;
       Envelope wanted = envelope(engine::kAnyPeer, engine::kAnyTag, length(kEach));
       if (looks) {
-        wanted = await_message(seat, wanted, "a message that comes");
+        wanted = await_message(self, wanted, "a message that comes");
       } else {
         wanted.allows_shorter = true;
       }
       Words words(wanted.count, kUntouched);
-      const MessageId id = seat.messages->recv(wanted, bytes_of(words));
-      const Envelope got = complete(seat, id, "a receive of any tag");
-      require(got.peer > 0 && got.peer < seat.size, "an impossible source");
+      const MessageId id = self.messages->recv(wanted, bytes_of(words));
+      const Envelope got = complete(self, id, "a receive of any tag");
+      require(got.peer > 0 && got.peer < self.size, "an impossible source");
       const std::uint64_t number = next[static_cast<std::size_t>(got.peer)]++;
       require(got.tag == tag(number) && got.count == length(number), "another one came first");
       require(!looks || got.peer == wanted.peer, "not what was seen");
@@ -182,7 +182,7 @@ TEST_P(Messages, AnyTagTakesWhatCameFirst) {
       require(std::ranges::all_of(rest, [](std::uint64_t word) { return word == kUntouched; }),
               "more than came was written");
     }
-    require(!seat.messages->waiting(envelope(engine::kAnyPeer, engine::kAnyTag, 0)),
+    require(!self.messages->waiting(envelope(engine::kAnyPeer, engine::kAnyTag, 0)),
             "something is left");
   });
 }
@@ -192,16 +192,16 @@ constexpr std::array<std::size_t, 8> kLengths{0, 1, 50, 1500, 3000, 9000, 40'000
 // A receive stores the beginning of a longer message, and the rest disappears.
 TEST_P(Messages, AShorterReceiveTakesTheBeginning) {
   if (ranks() > 3) GTEST_SKIP() << "two ranks act";
-  run([](const Seat& seat) {
-    if (seat.size < 2 || seat.rank > 1) return;
-    if (seat.rank == 1) {
+  run([](const EngineRank& self) {
+    if (self.size < 2 || self.rank > 1) return;
+    if (self.rank == 1) {
       std::vector<UnderWay> sends;
       for (std::uint64_t k = 0; k < 3 * kLengths.size(); ++k) {
         sends.push_back({{}, message(1, 0, k, kLengths[k / 3])});
         UnderWay& send = sends.back();
-        send.id = seat.messages->send(envelope(0, 6, send.words.size()), bytes_of(send.words));
+        send.id = self.messages->send(envelope(0, 6, send.words.size()), bytes_of(send.words));
       }
-      complete_sends(seat, sends);
+      complete_sends(self, sends);
       return;
     }
     for (std::uint64_t k = 0; k < 3 * kLengths.size(); ++k) {
@@ -211,10 +211,10 @@ TEST_P(Messages, AShorterReceiveTakesTheBeginning) {
       Words words(room + 1, kUntouched);
       Envelope wanted = envelope(1, 6, room);
       wanted.allows_longer = true;
-      if (k % 2 == 0) await_message(seat, wanted, "a message that comes");
+      if (k % 2 == 0) await_message(self, wanted, "a message that comes");
       const MessageId id =
-          seat.messages->recv(wanted, bytes_of(words).first(room * sizeof(std::uint64_t)));
-      const Envelope got = complete(seat, id, "receive " + std::to_string(k));
+          self.messages->recv(wanted, bytes_of(words).first(room * sizeof(std::uint64_t)));
+      const Envelope got = complete(self, id, "receive " + std::to_string(k));
       require(got.count == sent, "another length than was sent");
       const Words expected = message(1, 0, k, sent);
       require(std::equal(words.begin(), words.end() - 1, expected.begin()), "wrong words");
@@ -226,25 +226,25 @@ TEST_P(Messages, AShorterReceiveTakesTheBeginning) {
 TEST_P(Messages, ASynchronousSendAwaitsItsReceive) {
   if (ranks() > 3) GTEST_SKIP() << "two ranks act";
   if (engine_case().name == "mail") GTEST_SKIP() << "letters are copied as they are sent";
-  run([](const Seat& seat) {
-    if (seat.size < 2 || seat.rank > 1) return;
+  run([](const EngineRank& self) {
+    if (self.size < 2 || self.rank > 1) return;
     for (std::uint64_t k = 0; k < kLengths.size(); ++k) {
       Words token(1), words = message(1, 0, k, kLengths[k]);
-      if (seat.rank == 1) {
+      if (self.rank == 1) {
         Envelope to = envelope(0, 8, words.size());
         to.synchronous = true;
-        const MessageId id = seat.messages->send(to, bytes_of(words));
+        const MessageId id = self.messages->send(to, bytes_of(words));
         for (int i = 0; i < 1000; ++i) {
-          seat.messages->progress();
-          require(!seat.messages->test(id), "it ended before its receive");
+          self.messages->progress();
+          require(!self.messages->test(id), "it ended before its receive");
         }
-        complete(seat, seat.messages->send(envelope(0, 9, 1), bytes_of(token)), "the token");
-        complete(seat, id, "a synchronous send");
+        complete(self, self.messages->send(envelope(0, 9, 1), bytes_of(token)), "the token");
+        complete(self, id, "a synchronous send");
       } else {
-        complete(seat, seat.messages->recv(envelope(1, 9, 1), bytes_of(token)), "the token");
+        complete(self, self.messages->recv(envelope(1, 9, 1), bytes_of(token)), "the token");
         Words came(words.size());
-        complete(seat,
-                 seat.messages->recv(envelope(1, 8, came.size()), bytes_of(came)),
+        complete(self,
+                 self.messages->recv(envelope(1, 8, came.size()), bytes_of(came)),
                  "receive " + std::to_string(k));
         require(came == words, "wrong words");
       }
@@ -254,52 +254,52 @@ TEST_P(Messages, ASynchronousSendAwaitsItsReceive) {
 
 // Neither side receives before it has sent all.
 TEST_P(Messages, BothMaySendMuchBeforeTheyReceive) {
-  run([](const Seat& seat) {
+  run([](const EngineRank& self) {
     constexpr std::size_t kWords = 16 * 1024 * 1024 / sizeof(std::uint64_t);
-    if (seat.rank > 1 || seat.size < 2) return;
-    const int peer = 1 - seat.rank;
-    const Words out = message(seat.rank, peer, 1, kWords);
+    if (self.rank > 1 || self.size < 2) return;
+    const int peer = 1 - self.rank;
+    const Words out = message(self.rank, peer, 1, kWords);
     Words in(kWords);
-    const MessageId send = seat.messages->send(envelope(peer, 0, kWords), bytes_of(out));
-    for (int i = 0; i < 100; ++i) seat.messages->progress();
-    const MessageId receive = seat.messages->recv(envelope(peer, 0, kWords), bytes_of(in));
-    complete(seat, receive, "a large receive");
-    complete(seat, send, "a large send");
-    require(in == message(peer, seat.rank, 1, kWords), "wrong words");
+    const MessageId send = self.messages->send(envelope(peer, 0, kWords), bytes_of(out));
+    for (int i = 0; i < 100; ++i) self.messages->progress();
+    const MessageId receive = self.messages->recv(envelope(peer, 0, kWords), bytes_of(in));
+    complete(self, receive, "a large receive");
+    complete(self, send, "a large send");
+    require(in == message(peer, self.rank, 1, kWords), "wrong words");
   });
 }
 
 TEST_P(Messages, CarryNothingToo) {
-  run([](const Seat& seat) {
-    const int next = (seat.rank + 1) % seat.size;
-    const int previous = (seat.rank + seat.size - 1) % seat.size;
-    if (next == seat.rank) return;
-    const MessageId receive = seat.messages->recv(envelope(previous, 1, 0), {});
-    const MessageId send = seat.messages->send(envelope(next, 1, 0), {});
-    const Envelope got = complete(seat, receive, "a receive of nothing");
+  run([](const EngineRank& self) {
+    const int next = (self.rank + 1) % self.size;
+    const int previous = (self.rank + self.size - 1) % self.size;
+    if (next == self.rank) return;
+    const MessageId receive = self.messages->recv(envelope(previous, 1, 0), {});
+    const MessageId send = self.messages->send(envelope(next, 1, 0), {});
+    const Envelope got = complete(self, receive, "a receive of nothing");
     require(got.peer == previous && got.count == 0, "wrong envelope");
-    complete(seat, send, "a send of nothing");
+    complete(self, send, "a send of nothing");
   });
 }
 
 TEST_P(Messages, TravelBesideCollectives) {
-  run([](const Seat& seat) {
-    if (seat.size < 2) return;
-    const int next = (seat.rank + 1) % seat.size;
-    const int previous = (seat.rank + seat.size - 1) % seat.size;
+  run([](const EngineRank& self) {
+    if (self.size < 2) return;
+    const int next = (self.rank + 1) % self.size;
+    const int previous = (self.rank + self.size - 1) % self.size;
     std::uint64_t sequence = 0;
     for (const std::size_t count : {3, 20'000, 100'000}) {
-      const Words out = message(seat.rank, next, 5, count);
+      const Words out = message(self.rank, next, 5, count);
       Words in(count);
-      const MessageId send = seat.messages->send(envelope(next, 8, count), bytes_of(out));
+      const MessageId send = self.messages->send(envelope(next, 8, count), bytes_of(out));
       for (int k = 0; k < 5; ++k) {
         ++sequence;
-        run_case(seat, random_case(sequence, seat.size), sequence);
+        run_case(self, random_case(sequence, self.size), sequence);
       }
-      const MessageId receive = seat.messages->recv(envelope(previous, 8, count), bytes_of(in));
-      complete(seat, receive, "a receive beside collectives");
-      complete(seat, send, "a send beside collectives");
-      require(in == message(previous, seat.rank, 5, count), "wrong words");
+      const MessageId receive = self.messages->recv(envelope(previous, 8, count), bytes_of(in));
+      complete(self, receive, "a receive beside collectives");
+      complete(self, send, "a send beside collectives");
+      require(in == message(previous, self.rank, 5, count), "wrong words");
     }
   });
 }
@@ -307,40 +307,40 @@ TEST_P(Messages, TravelBesideCollectives) {
 // Rank 1 expects something else than rank 0 sends, in count or in dtype; the next message pairs as
 // if nothing had been.
 TEST_P(Messages, WhoDisagreesIsTold) {
-  run([](const Seat& seat) {
-    if (seat.size < 2 || seat.rank > 1) return;
+  run([](const EngineRank& self) {
+    if (self.size < 2 || self.rank > 1) return;
     for (int k = 0; k < 8; ++k) {
       const bool count_differs = k % 2 == 0;
       const std::size_t count = std::array{10, 1000, 5000, 100'000}[static_cast<unsigned>(k / 2)];
       Words words = message(0, 1, 2, count);
-      Envelope expected = envelope(1 - seat.rank, 4, count);
-      if (seat.rank == 1 && count_differs) expected.count -= 1;
-      if (seat.rank == 1 && !count_differs) expected.dtype = DType::kInt64;
+      Envelope expected = envelope(1 - self.rank, 4, count);
+      if (self.rank == 1 && count_differs) expected.count -= 1;
+      if (self.rank == 1 && !count_differs) expected.dtype = DType::kInt64;
       const auto bytes = bytes_of(words).first(expected.count * sizeof(std::uint64_t));
-      const MessageId id = seat.rank == 0 ? seat.messages->send(expected, bytes)
-                                          : seat.messages->recv(expected, bytes);
+      const MessageId id = self.rank == 0 ? self.messages->send(expected, bytes)
+                                          : self.messages->recv(expected, bytes);
       std::optional<engine::EnvelopeMismatch> found;
       try {
-        complete(seat, id, "a message that does not fit");
+        complete(self, id, "a message that does not fit");
       } catch (const engine::EnvelopeMismatch& mismatch) {
         found = mismatch;
-        seat.messages->cancel(id);  // gives the handle back
+        self.messages->cancel(id);  // gives the handle back
       }
       // A sender whose message was taken away at once may never learn.
-      require(seat.rank == 0 || found.has_value(), "the receiver took what it did not expect");
+      require(self.rank == 0 || found.has_value(), "the receiver took what it did not expect");
       if (found) {
         require(found->expected.count == expected.count && found->expected.dtype == expected.dtype,
                 "not what was expected here");
         require(found->received.count != expected.count || found->received.dtype != expected.dtype,
                 "not what came");
-        require(found->received.peer == 1 - seat.rank, "of another rank");
+        require(found->received.peer == 1 - self.rank, "of another rank");
       }
       Words again = message(0, 1, 3, 10);
-      if (seat.rank == 0) {
-        complete(seat, seat.messages->send(envelope(1, 4, 10), bytes_of(again)), "the next send");
+      if (self.rank == 0) {
+        complete(self, self.messages->send(envelope(1, 4, 10), bytes_of(again)), "the next send");
       } else {
         Words in(10);
-        complete(seat, seat.messages->recv(envelope(0, 4, 10), bytes_of(in)), "the next receive");
+        complete(self, self.messages->recv(envelope(0, 4, 10), bytes_of(in)), "the next receive");
         require(in == again, "wrong words after a mismatch");
       }
     }
@@ -349,47 +349,113 @@ TEST_P(Messages, WhoDisagreesIsTold) {
 
 // A receive that is cancelled takes nothing: the message goes to the next one.
 TEST_P(Messages, CancelledReceivesTakeNothing) {
-  run([](const Seat& seat) {
-    if (seat.size < 2 || seat.rank > 1) return;
+  run([](const EngineRank& self) {
+    if (self.size < 2 || self.rank > 1) return;
     const Words out = message(0, 1, 6, 5000);
-    std::atomic<std::uint64_t>& cancelled = seat.board->cells[1];
-    if (seat.rank == 1) {
+    std::atomic<std::uint64_t>& cancelled = self.board->cells[1];
+    if (self.rank == 1) {
       Words abandoned(5000, 42);
-      const MessageId id = seat.messages->recv(envelope(0, 2, 5000), bytes_of(abandoned));
-      seat.messages->progress();
-      seat.messages->cancel(id);
+      const MessageId id = self.messages->recv(envelope(0, 2, 5000), bytes_of(abandoned));
+      self.messages->progress();
+      self.messages->cancel(id);
       cancelled.store(1, std::memory_order_release);
       Words in(5000);
-      complete(seat, seat.messages->recv(envelope(0, 2, 5000), bytes_of(in)), "a receive");
+      complete(self, self.messages->recv(envelope(0, 2, 5000), bytes_of(in)), "a receive");
       require(in == out, "wrong words");
       require(abandoned == Words(5000, 42), "a cancelled receive was written to");
     } else {
-      Wait wait(seat, "the cancel");
+      Wait wait(self, "the cancel");
       while (cancelled.load(std::memory_order_acquire) == 0) wait.pause();
-      complete(seat, seat.messages->send(envelope(1, 2, 5000), bytes_of(out)), "a send");
+      complete(self, self.messages->send(envelope(1, 2, 5000), bytes_of(out)), "a send");
+    }
+  });
+}
+
+// A receive can be withdrawn until it is matched. The messages then go to later receives.
+TEST_P(Messages, WithdrawnReceivesTakeNothing) {
+  run([](const EngineRank& self) {
+    if (self.size < 2 || self.rank > 1) return;
+    const Words out = message(0, 1, 6, 5000);
+    std::atomic<std::uint64_t>& withdrawn = self.board->cells[1];
+    const int any = engine::kAnyPeer;
+    const std::array<Envelope, 4> wanted{envelope(0, 2, 5000),
+                                         envelope(any, 2, 5000),
+                                         envelope(0, engine::kAnyTag, 5000),
+                                         envelope(any, engine::kAnyTag, 5000)};
+    std::uint64_t round = 0;
+    for (const Envelope& first : wanted) {
+      for (const Envelope& second : wanted) {
+        ++round;
+        if (self.rank == 0) {
+          Wait wait(self, "the withdrawal");
+          while (withdrawn.load(std::memory_order_acquire) < round) wait.pause();
+          complete(self, self.messages->send(envelope(1, 2, 5000), bytes_of(out)), "a send");
+          continue;
+        }
+        Words abandoned(5000, 42), in(5000);
+        const MessageId id = self.messages->recv(first, bytes_of(abandoned));
+        const MessageId next = self.messages->recv(second, bytes_of(in));
+        self.messages->progress();
+        require(self.messages->withdraw(id), "a receive without a message was not withdrawn");
+        withdrawn.store(round, std::memory_order_release);
+        complete(self, next, "a receive");
+        require(in == out, "wrong words");
+        require(abandoned == Words(5000, 42), "a withdrawn receive was written to");
+      }
+    }
+  });
+}
+
+// A receive that is matched goes on, and so does a send.
+TEST_P(Messages, MatchedReceivesAreNotWithdrawn) {
+  run([](const EngineRank& self) {
+    if (self.size < 2 || self.rank > 1) return;
+    std::atomic<std::uint64_t>& matched = self.board->cells[0];
+    for (const std::size_t count : {100, 5000, 20'000, 200'000}) {
+      const Words out = message(0, 1, 3, count);
+      if (self.rank == 0) {
+        Envelope to = envelope(1, 3, count);
+        to.synchronous = true;
+        const MessageId id = self.messages->send(to, bytes_of(out));
+        require(!self.messages->withdraw(id), "a send was withdrawn");
+        complete(self, id, "a send");
+        matched.store(count, std::memory_order_release);
+        continue;
+      }
+      Words in(count);
+      const MessageId id = self.messages->recv(envelope(0, 3, count), bytes_of(in));
+      Wait wait(self, "the send's end");
+      while (matched.load(std::memory_order_acquire) < count) {
+        self.messages->progress();
+        wait.pause();
+      }
+      self.messages->progress();
+      require(!self.messages->withdraw(id), "a matched receive was withdrawn");
+      complete(self, id, "a receive");
+      require(in == out, "wrong words");
     }
   });
 }
 
 // The same while a message of any length is arriving: nothing is written there afterwards.
 TEST_P(Messages, CancelledReceivesStayAsTheyAre) {
-  run([](const Seat& seat) {
-    if (seat.size < 2 || seat.rank > 1) return;
+  run([](const EngineRank& self) {
+    if (self.size < 2 || self.rank > 1) return;
     std::uint64_t tag = 10;
     for (const std::size_t count : {100, 5000, 20'000, 200'000}) {
       const Words out = message(0, 1, tag, count);
-      if (seat.rank == 0) {
-        const MessageId first = seat.messages->send(envelope(1, tag, count), bytes_of(out));
-        complete(seat, seat.messages->send(envelope(1, tag + 1, count), bytes_of(out)), "a send");
-        if (!seat.messages->test(first)) seat.messages->cancel(first);
+      if (self.rank == 0) {
+        const MessageId first = self.messages->send(envelope(1, tag, count), bytes_of(out));
+        complete(self, self.messages->send(envelope(1, tag + 1, count), bytes_of(out)), "a send");
+        if (!self.messages->test(first)) self.messages->cancel(first);
       } else {
         Words abandoned(count, 42);
-        const MessageId id = seat.messages->recv(envelope(0, tag, count), bytes_of(abandoned));
-        for (int k = 0; k < 3; ++k) seat.messages->progress();
-        seat.messages->cancel(id);
+        const MessageId id = self.messages->recv(envelope(0, tag, count), bytes_of(abandoned));
+        for (int k = 0; k < 3; ++k) self.messages->progress();
+        self.messages->cancel(id);
         const Words left = abandoned;
         Words in(count);
-        complete(seat, seat.messages->recv(envelope(0, tag + 1, count), bytes_of(in)), "a receive");
+        complete(self, self.messages->recv(envelope(0, tag + 1, count), bytes_of(in)), "a receive");
         require(in == out, "wrong words");
         require(abandoned == left, "a cancelled receive was written to");
       }

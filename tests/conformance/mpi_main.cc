@@ -1,5 +1,5 @@
 // The conformance suite over the engine mpi: a program for mpirun, whose ranks are the suite's.
-// Prints what went wrong, and says so by its exit code.
+// Prints errors, and returns an exit code other than 0 if there are any.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -13,7 +13,7 @@
 namespace hocket::conformance {
 namespace {
 
-// By what the environment says, as hocket's own detection is not what is tested here.
+// Reads the environment directly, because hocket's own detection is not under test here.
 std::string launcher() {
   return std::getenv("OMPI_COMM_WORLD_RANK") != nullptr ? "Open MPI" : "MPICH";
 }
@@ -34,13 +34,14 @@ int run() {
   std::iota(everybody.begin(), everybody.end(), 0);
   engines::mpi::MpiEngine engine(found.library->create(*world, everybody, 1), facts);
   Board board;
-  const Seat seat{.rank = rank, .size = size, .engine = &engine, .board = &board, .ordered = false};
+  const EngineRank self{
+      .rank = rank, .size = size, .engine = &engine, .board = &board, .ordered = false};
   std::uint64_t sequence = 0;
   for (const engine::Kind kind : kKinds) {
-    for (const Case& c : sweep(kind, size)) run_case(seat, c, ++sequence);
+    for (const Case& c : sweep(kind, size)) run_case(self, c, ++sequence);
   }
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
-    run_case(seat, random_case(seed, size), ++sequence);
+    run_case(self, random_case(seed, size), ++sequence);
   }
   // A part of the ranks, in another order.
   std::vector<int> ranks;
@@ -51,11 +52,11 @@ int run() {
     const engine::GroupFacts inside{
         .rank = static_cast<int>(i), .size = static_cast<int>(ranks.size()), .hosts = {}};
     engines::mpi::MpiEngine group(some, inside);
-    const Seat place{.rank = inside.rank,
-                     .size = inside.size,
-                     .engine = &group,
-                     .board = &board,
-                     .ordered = false};
+    const EngineRank place{.rank = inside.rank,
+                           .size = inside.size,
+                           .engine = &group,
+                           .board = &board,
+                           .ordered = false};
     for (std::uint64_t seed = 1; seed <= 50; ++seed) {
       run_case(place, random_case(seed + 1000, place.size), seed);
     }

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <deque>
+#include <stdexcept>
 
 namespace hocket::conformance {
 namespace {
@@ -93,6 +94,7 @@ void run_on_host(const peer::Step& step, int threads) {
     return;
   }
   const int roles = roles_of(step);
+  if (step.blocks / roles > peer::kMaxChannels) throw std::logic_error("too many channels");
   for (int channel = 0; channel < step.blocks / roles; ++channel) {
     std::deque<HostBlock> blocks;
     for (int role = 0; role < roles; ++role) blocks.emplace_back(threads);

@@ -1,5 +1,5 @@
-// The elements that ranks bring, and what a reduction of them must be: plain scalar code that
-// shares nothing with the library but the types.
+// The inputs of ranks, and the expected results of reductions. It is plain scalar code that shares
+// only types with the library.
 #pragma once
 
 #include <cmath>

@@ -52,37 +52,39 @@ void Wait::pause() {
     std::this_thread::sleep_for(kNap);
   }
   if (polls_ % kLookEvery != 0) return;
-  if (seat_.board->failed.load(std::memory_order_relaxed)) throw AnotherFailed{};
+  if (self_.board->failed.load(std::memory_order_relaxed)) throw AnotherFailed{};
   const auto now = std::chrono::steady_clock::now();
   if (since_ == std::chrono::steady_clock::time_point{}) since_ = now;
   if (now - since_ < kWatchdog) return;
   std::fprintf(
-      stderr, "watchdog: rank %d of %d is stuck in %s\n", seat_.rank, seat_.size, what_.c_str());
+      stderr, "watchdog: rank %d of %d is stuck in %s\n", self_.rank, self_.size, what_.c_str());
   std::abort();
 }
 
-void drive(const Seat& seat, engine::Task& task, const std::string& what) {
-  Wait wait(seat, what);
+void drive(const EngineRank& self, engine::Task& task, const std::string& what) {
+  Wait wait(self, what);
   while (task.step() == engine::Poll::kPending) wait.pause();
 }
 
-engine::Envelope complete(const Seat& seat, engine::MessageId message, const std::string& what) {
-  Wait wait(seat, what);
+engine::Envelope complete(const EngineRank& self,
+                          engine::MessageId message,
+                          const std::string& what) {
+  Wait wait(self, what);
   engine::Envelope received;
-  while (!seat.messages->test(message, &received)) {
-    seat.messages->progress();
+  while (!self.messages->test(message, &received)) {
+    self.messages->progress();
     wait.pause();
   }
   return received;
 }
 
-engine::Envelope await_message(const Seat& seat,
+engine::Envelope await_message(const EngineRank& self,
                                const engine::Envelope& wanted,
                                const std::string& what) {
-  Wait wait(seat, what);
+  Wait wait(self, what);
   for (;;) {
-    if (const auto waiting = seat.messages->waiting(wanted)) return *waiting;
-    seat.messages->progress();
+    if (const auto waiting = self.messages->waiting(wanted)) return *waiting;
+    self.messages->progress();
     wait.pause();
   }
 }
@@ -93,17 +95,17 @@ std::string run_threads(int size, std::unique_ptr<Team> team, const Body& body) 
   std::string failure;  // guarded by mutex
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
-    Seat seat = team->seat(rank);
-    seat.board = &board;
-    threads.emplace_back([&, seat] {
+    EngineRank self = team->make_rank(rank);
+    self.board = &board;
+    threads.emplace_back([&, self] {
       try {
-        body(seat);
+        body(self);
       } catch (...) {
         const std::string text = text_of(std::current_exception());
         board.failed.store(true, std::memory_order_relaxed);
         const std::lock_guard lock(mutex);
         if (failure.empty() && !text.empty()) {
-          failure = "rank " + std::to_string(seat.rank) + ": " + text;
+          failure = "rank " + std::to_string(self.rank) + ": " + text;
         }
       }
     });
@@ -129,9 +131,9 @@ struct Shared {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   try {
     const std::unique_ptr<Team> team = make(rank);
-    Seat seat = team->seat(rank);
-    seat.board = &shared.board;
-    body(seat);
+    EngineRank self = team->make_rank(rank);
+    self.board = &shared.board;
+    body(self);
   } catch (...) {
     const std::string text = text_of(std::current_exception());
     auto& failure = shared.failures[static_cast<std::size_t>(rank)];

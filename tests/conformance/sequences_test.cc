@@ -22,25 +22,26 @@ class Sequences : public testing::TestWithParam<std::tuple<std::size_t, int>> {
 TEST_P(Sequences, RandomProgramsMatchTheReference) {
   for (std::uint64_t program = 1; program <= 2; ++program) {
     const engine::KindSet kinds = engine_case().carries;
-    const std::string failure = engine_case().run(ranks(), [program, kinds](const Seat& seat) {
-      for (std::uint64_t sequence = 1; sequence <= 150; ++sequence) {
-        const std::uint64_t seed = mix(program * 1000 + sequence);
-        if (seed % 8 == 0) {
-          seat.engine->skip(sequence);
-        } else {
-          run_case(seat, random_case(seed, seat.size, kinds), sequence);
-        }
-      }
-    });
+    const std::string failure =
+        engine_case().run(ranks(), [program, kinds](const EngineRank& self) {
+          for (std::uint64_t sequence = 1; sequence <= 150; ++sequence) {
+            const std::uint64_t seed = mix(program * 1000 + sequence);
+            if (seed % 8 == 0) {
+              self.engine->skip(sequence);
+            } else {
+              run_case(self, random_case(seed, self.size, kinds), sequence);
+            }
+          }
+        });
     EXPECT_EQ(failure, "") << "program " << program;
   }
 }
 
 // Each rank abandons the call after a different number of steps. From then on no rank may touch its
 // memory, which is overwritten and watched by a sanitizer if one is on.
-void abandon(const Seat& seat, const Case& c, std::uint64_t steps) {
-  const auto buffers = std::make_unique<Buffers>(c, seat.rank, seat.size, 1);
-  engine::Task task = seat.engine->start(buffers->call());
+void abandon(const EngineRank& self, const Case& c, std::uint64_t steps) {
+  const auto buffers = std::make_unique<Buffers>(c, self.rank, self.size, 1);
+  engine::Task task = self.engine->start(buffers->call());
   bool pending = true;
   try {
     for (std::uint64_t i = 0; pending && i < steps; ++i) {
@@ -51,10 +52,10 @@ void abandon(const Seat& seat, const Case& c, std::uint64_t steps) {
   }
   task.reset();
   buffers->scribble();
-  seat.board->cells[static_cast<std::size_t>(seat.rank)].store(1, std::memory_order_release);
-  Wait wait(seat, "the others' abandoning " + describe(c));
-  for (int r = 0; r < seat.size; ++r) {
-    while (seat.board->cells[static_cast<std::size_t>(r)].load(std::memory_order_acquire) == 0) {
+  self.board->cells[static_cast<std::size_t>(self.rank)].store(1, std::memory_order_release);
+  Wait wait(self, "the others' abandoning " + describe(c));
+  for (int r = 0; r < self.size; ++r) {
+    while (self.board->cells[static_cast<std::size_t>(r)].load(std::memory_order_acquire) == 0) {
       wait.pause();
     }
   }
@@ -70,8 +71,8 @@ TEST_P(Sequences, AbandonedCallsTouchNothing) {
       Case c{.kind = kind, .count = trial % 2 == 0 ? std::size_t{100} : std::size_t{40'000}};
       c.in_place = trial % 3 == 0;
       c.seed = mix(trial);
-      const std::string failure = engine_case().run(ranks(), [&](const Seat& seat) {
-        abandon(seat, c, mix(trial * 16 + static_cast<std::uint64_t>(seat.rank)) % 40);
+      const std::string failure = engine_case().run(ranks(), [&](const EngineRank& self) {
+        abandon(self, c, mix(trial * 16 + static_cast<std::uint64_t>(self.rank)) % 40);
       });
       EXPECT_EQ(failure, "");
     }

@@ -79,16 +79,8 @@ Result device_get_attribute(int* value, DeviceAttribute wanted, int) {
   *value = wanted == DeviceAttribute::kMps ? (mps == nullptr ? 0 : std::atoi(mps)) : 1;
   return Result::kSuccess;
 }
-Result device_total_mem(std::size_t* bytes, int) {
-  *bytes = std::size_t{1} << 34;
-  return Result::kSuccess;
-}
 Result device_get_pci_bus_id(char* text, int length, int device) {
   std::snprintf(text, static_cast<std::size_t>(length), "0000:%02x:00.0", device + 1);
-  return Result::kSuccess;
-}
-Result device_can_access_peer(int* can, int, int) {
-  *can = 1;
   return Result::kSuccess;
 }
 Result primary_retain(Context* context, int device) {
@@ -131,7 +123,6 @@ Result ctx_synchronize() {
   quiesce();
   return Result::kSuccess;
 }
-Result ctx_enable_peer_access(Context, unsigned) { return Result::kSuccess; }
 Result unsupported() { return Result::kNotSupported; }
 
 const std::unordered_map<std::string, void*>& table() {
@@ -153,9 +144,7 @@ const std::unordered_map<std::string, void*>& table() {
          entry("cuDeviceGetName", device_get_name),
          entry("cuDeviceGetUuid", device_get_uuid),
          entry("cuDeviceGetAttribute", device_get_attribute),
-         entry("cuDeviceTotalMem", device_total_mem),
          entry("cuDeviceGetPCIBusId", device_get_pci_bus_id),
-         entry("cuDeviceCanAccessPeer", device_can_access_peer),
          entry("cuDevicePrimaryCtxRetain", primary_retain),
          entry("cuDevicePrimaryCtxRelease", primary_release),
          entry("cuDevicePrimaryCtxReset", primary_reset),
@@ -164,11 +153,8 @@ const std::unordered_map<std::string, void*>& table() {
          entry("cuCtxPushCurrent", ctx_push_current),
          entry("cuCtxPopCurrent", ctx_pop_current),
          entry("cuCtxGetDevice", ctx_get_device),
-         entry("cuCtxSynchronize", ctx_synchronize),
-         entry("cuCtxEnablePeerAccess", ctx_enable_peer_access)});
-    for (const char* name : {"cuFuncGetAttribute",
-                             "cuFuncSetAttribute",
-                             "cuOccupancyMaxActiveBlocksPerMultiprocessor"}) {
+         entry("cuCtxSynchronize", ctx_synchronize)});
+    for (const char* name : {"cuFuncGetAttribute", "cuOccupancyMaxActiveBlocksPerMultiprocessor"}) {
       all.emplace(name, reinterpret_cast<void*>(unsupported));
     }
     return all;

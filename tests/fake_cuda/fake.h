@@ -33,8 +33,8 @@ Entry entry(const char* name, F* function) {
   return {name, reinterpret_cast<void*>(function)};
 }
 
-// False, and the captures that forbid it are broken: what allocates, or asks whether something has
-// ended, must not be called here now. Says on stderr that `function` has broken one.
+// Returns whether `function` may be called now, which allocates or asks whether work has ended. If
+// a capture forbids that, returns false, breaks the capture, and says so on stderr.
 bool outside_captures(const char* function);
 // Waits for all streams of the current device, as freeing memory does.
 void quiesce();

@@ -5,8 +5,8 @@
 
 namespace fake {
 
-// `function`, which fails where `fake_cuda_fail` has been asked to make it. While the table is
-// made.
+// Returns a wrapper of `function` that fails if `fake_cuda_fail` has asked for it. Called while the
+// table is made.
 void* breakable(const char* name, void* function);
 // Reads the faults that the environment asks for. Called once the table has been made.
 void read_faults();

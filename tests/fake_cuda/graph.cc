@@ -1,4 +1,4 @@
-// Graphs: what one stream was given while it was captured, to be played again.
+// Graphs: the work that a stream got while it was captured, which can be replayed.
 #include "fake.h"
 
 using namespace hocket::cuda;

@@ -13,7 +13,8 @@
 
 using namespace hocket::cuda;
 
-// Does what the kernel of this name does, with a launch's arguments, as work of a stream.
+// A kernel, by its name. `launch` does the same work on the host, in the order of the stream, with
+// the arguments of the launch.
 struct CUfunc_st {
   std::string_view name;
   Result (*launch)(Stream stream, void** arguments);
@@ -153,7 +154,7 @@ CUfunc_st kernels[] = {
 };
 
 Result module_load_data(Module* module, const void* image) {
-  // A text ends with a zero; what is compiled begins with a number that is none.
+  // PTX is a text, which hocket begins with a newline. Compiled code begins with a number instead.
   const auto* text = static_cast<const char*>(image);
   if (text[0] != '\n') return Result::kNotSupported;
   for (CUfunc_st& kernel : kernels) {

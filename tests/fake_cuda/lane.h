@@ -40,6 +40,7 @@ class Lane : public std::enable_shared_from_this<Lane> {
   void close();
 
   // --- Capture into a graph ---
+
   std::atomic<hocket::cuda::CaptureStatus> capture{hocket::cuda::CaptureStatus::kNone};
   hocket::cuda::CaptureMode capture_mode = hocket::cuda::CaptureMode::kGlobal;
   std::thread::id captured_by;

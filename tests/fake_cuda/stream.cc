@@ -107,10 +107,6 @@ Result stream_get_id(Stream stream, unsigned long long* id) {
   *id = lane->id();
   return Result::kSuccess;
 }
-Result stream_get_ctx(Stream, Context* context) {
-  *context = nullptr;
-  return Result::kSuccess;
-}
 
 std::atomic<std::uint32_t>& word(DevicePtr at) {
   return *reinterpret_cast<std::atomic<std::uint32_t>*>(at);
@@ -184,11 +180,6 @@ Result event_query(Event event) {
   if (found != Result::kSuccess) return found;
   const bool passed = mark == nullptr || mark->has_passed.load(std::memory_order_acquire);
   return passed ? Result::kSuccess : Result::kNotReady;
-}
-Result event_synchronize(Event event) {
-  Result found;
-  while ((found = event_query(event)) == Result::kNotReady) pause();
-  return found;
 }
 Result event_elapsed_time(float* milliseconds, Event start, Event end) {
   std::array<std::shared_ptr<Mark>, 2> marks;
@@ -293,7 +284,6 @@ std::vector<Entry> stream_functions() {
           entry("cuStreamBeginCapture", stream_begin_capture),
           entry("cuStreamEndCapture", stream_end_capture),
           entry("cuThreadExchangeStreamCaptureMode", exchange_capture_mode),
-          entry("cuStreamGetCtx", stream_get_ctx),
           entry("cuStreamGetId", stream_get_id),
           entry("cuStreamWaitValue32", stream_wait_value32),
           entry("cuStreamWriteValue32", stream_write_value32),
@@ -302,8 +292,7 @@ std::vector<Entry> stream_functions() {
           entry("cuEventDestroy", event_destroy),
           entry("cuEventRecord", event_record),
           entry("cuEventQuery", event_query),
-          entry("cuEventElapsedTime", event_elapsed_time),
-          entry("cuEventSynchronize", event_synchronize)};
+          entry("cuEventElapsedTime", event_elapsed_time)};
 }
 
 }  // namespace fake

@@ -86,4 +86,10 @@ void MailMessages::cancel(engine::MessageId message) noexcept {
   slots_[static_cast<std::uint32_t>(message)].state = Slot::State::kFree;
 }
 
+bool MailMessages::withdraw(engine::MessageId message) noexcept {
+  const bool waits = std::erase(waiting_, static_cast<std::uint32_t>(message)) != 0;
+  if (waits) slots_[static_cast<std::uint32_t>(message)].state = Slot::State::kFree;
+  return waits;
+}
+
 }  // namespace hocket::engines::mail

@@ -43,6 +43,7 @@ class MailMessages final : public engine::PointToPoint {
   bool test(engine::MessageId message, engine::Envelope* received) override;
   bool progress() override;
   void cancel(engine::MessageId message) noexcept override;
+  bool withdraw(engine::MessageId message) noexcept override;
   std::optional<engine::Envelope> waiting(const engine::Envelope& wanted) override;
 
  private:

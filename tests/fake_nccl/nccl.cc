@@ -251,6 +251,12 @@ NcclResult ncclReduceScatter(const void* in,
                              ncclComm* comm,
                              Stream stream) {
   const std::size_t stride = count * size_of(type);
+  // In place, the output is this rank's part of the input.
+  const auto* const first = at(in);
+  const auto* const own = first + stride * static_cast<std::size_t>(comm->rank);
+  const bool is_within =
+      at(out) >= first && at(out) < first + stride * static_cast<std::size_t>(comm->size);
+  if (is_within && at(out) != own) return kInvalidArgument;
   return reduce_pieces(in, out, count, stride, type, op, [](int) { return true; }, comm, stream);
 }
 NcclResult ncclBroadcast(const void* in,

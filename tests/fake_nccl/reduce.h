@@ -1,4 +1,4 @@
-// Sums and the like of what ranks have sent.
+// Reductions of the data that ranks have sent.
 #pragma once
 
 #include <cstddef>

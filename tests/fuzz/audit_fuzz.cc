@@ -1,4 +1,4 @@
-// Audits: what a rank has left in a file of its calls' digests, and the comparison of two.
+// Audits: the parser of a rank's file of digests, and the comparison of two files.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Hostile bytes on a lane between hosts: the handshake of both sides, the facts, and the way facts
-// are written into the host's shared memory.
+// Hostile bytes on a lane between hosts: the handshake of both sides, the facts, and their copies
+// in the host's shared memory.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -12,7 +12,7 @@
 #include "foundation/os/fd.h"
 #include "foundation/os/segment.h"
 #include "membership/control/group.h"
-#include "membership/control/host.h"
+#include "membership/control/host/host.h"
 #include "membership/control/lane.h"
 #include "membership/control/mirror.h"
 #include "membership/rendezvous/wire/wire.h"
@@ -57,9 +57,9 @@ struct Memory {
         os::Segment::create_private(control::HostControl::segment_bytes(shape)));
     control::HostControl::format(*segment, shape);
     host = std::make_unique<control::HostControl>(segment, 0);
-    block = host->allocate(control::GroupControl::bytes(4), std::array{0, 1});
-    control::GroupControl::format(host->at(block), kPlaces);
-    entry = host->enlist({.id = kGroup, .block = block, .size = 4});
+    block = host->memory.allocate(control::GroupControl::bytes(4), std::array{0, 1});
+    control::GroupControl::format(host->memory.at(block), kPlaces);
+    entry = host->groups.enlist({.id = kGroup, .block = block, .size = 4});
   }
   std::unique_ptr<control::HostControl> host;
   std::uint64_t block = 0;
@@ -70,7 +70,7 @@ struct Memory {
 void write_facts(std::span<const std::byte> bytes) {
   static Memory memory;
   // Formatted for each input, except the segment itself.
-  control::GroupControl::format(memory.host->at(memory.block), kPlaces);
+  control::GroupControl::format(memory.host->memory.at(memory.block), kPlaces);
   for (;;) {
     const auto frame = rendezvous::parse_frame(bytes, control::kMaxFactFrame);
     if (frame.state != rendezvous::Frame::State::kComplete) break;
@@ -97,12 +97,13 @@ void write_facts(std::span<const std::byte> bytes) {
   }
   if (const auto failure = group->failure()) {
     require(control::parse(payload_of(*failure)).has_value());
+    require(failure->failure.missing >> group->size() == 0);
   }
 }
 
 // --- The handshake ------------------------------------------------------------------------------
 
-// A resource: an end that sends what it was given, in pieces of the size it says itself.
+// A resource: an end that sends given bytes in pieces, whose sizes the bytes themselves determine.
 class Scripted final : public Channel {
  public:
   explicit Scripted(std::span<const std::byte> bytes) : Channel(os::Fd()), bytes_(bytes) {}

@@ -1,4 +1,5 @@
-// The store's parsers against hostile bytes: what is accepted must be writable again, to the same.
+// The store's parsers against hostile bytes. Bytes that are accepted must result again if the
+// parsed value is written.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
-// A job's segment as an onlooker reads it (`hocket top`), with anything in it: what is read ends in
-// values that keep their bounds. An input is changes of a good segment, four bytes each: which
-// part, where in it (two bytes), and what stands there then.
+// A job's segment with any contents, as an onlooker reads it (`hocket top`). All values that are
+// read must be within their bounds. An input is a list of changes to a good segment, of four bytes
+// each: the part, the position in it (two bytes), and the new byte.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 #include "foundation/os/segment.h"
 #include "membership/control/group.h"
-#include "membership/control/host.h"
+#include "membership/control/host/host.h"
 #include "membership/control/onlooker.h"
 #include "monitoring/live/blame.h"
 #include "monitoring/live/position.h"
@@ -37,21 +37,22 @@ struct GoodSegment {
     segment = std::make_shared<os::Segment>(os::Segment::create_private(bytes));
     control::HostControl::format(*segment, shape);
     host = std::make_unique<control::HostControl>(segment, 0);
-    live::lay_out_desk(*host);
+    live::lay_out_board(host->memory);
     host->arrive(0);
-    const std::uint64_t block = host->allocate(control::GroupControl::bytes(3), std::array{0, 1});
-    control::GroupControl::format(host->at(block), kPlaces);
-    control::GroupControl group(*host, host->at(block), 0, kPlaces);
+    const std::uint64_t block =
+        host->memory.allocate(control::GroupControl::bytes(3), std::array{0, 1});
+    control::GroupControl::format(host->memory.at(block), kPlaces);
+    control::GroupControl group(*host, host->memory.at(block), 0, kPlaces);
     for (std::uint64_t call = 1; call <= 40; ++call) {
       group.record(call, call, {.kind = engine::Kind::kAllReduce, .count = call});
       if (call < 40) group.finish(call, true);
     }
     group.show_wait("recv of float32[3] from rank 1 tag 0");
-    live::show_group(*host, block, 0, "world");
-    const std::uint64_t board = control::first_block_of(*host, 0);
+    live::show_group(host->memory, block, 0, "world");
+    const std::uint64_t board = host->memory.first_block(0);
     live::ToldPosition told{.moves = 79, .text = {}};
     told.text = "train.py:42 in load";
-    reinterpret_cast<live::BoardLayout*>(host->at(board))->place.write(1, told);
+    reinterpret_cast<live::BoardLayout*>(host->memory.at(board))->place.write(1, told);
     parts = {{0, 512},
              {4096, 3 * sizeof(control::RankLine)},
              {block, control::GroupControl::bytes(3)},

@@ -68,7 +68,7 @@ void add_large(Kind kind, std::vector<Case>& cases) {
   }
 }
 
-// Engines of GPUs may add in any order, so what is added is known without one.
+// Engines of GPUs may add in any order, so these cases have results that do not depend on it.
 std::vector<Case> cases(Kind kind, int size) {
   std::vector<Case> all = conformance::sweep(kind, size);
   if (size > 1) add_large(kind, all);
@@ -88,13 +88,13 @@ TEST_P(Collectives, MatchTheReference) {
   const auto [index, kind] = GetParam();
   const Job& job = jobs()[index];
   const bool shares = job.size > machine().gpus;
-  const std::string failure = run(job.size, job.engines, [&, kind = kind](Seat& seat) {
+  const std::string failure = run(job.size, job.engines, [&, kind = kind](GpuRank& self) {
     std::uint64_t sequence = 0;
     for (const Case& c : cases(kind, job.size)) {
       ++sequence;
-      DeviceArrays arrays(seat, c, sequence);
+      DeviceArrays arrays(self, c, sequence);
       // Ranks that share a GPU may wait for each other where one frees memory.
-      if (shares) seat.comm.barrier();
+      if (shares) self.comm.barrier();
       // Only GPUs replay; what NCCL lacks is carried by the host where NCCL is alone.
       const bool replays = (job.engines.empty() || job.engines.front() == "peer") &&
                            !engine::is_prefix(kind);  // which the host carries
@@ -103,9 +103,9 @@ TEST_P(Collectives, MatchTheReference) {
                                                  : DeviceArrays::Verb::kBlocking);
       const std::string wrong = arrays.check();
       if (!wrong.empty()) throw std::runtime_error(conformance::describe(c) + ": " + wrong);
-      if (shares) seat.comm.barrier();
+      if (shares) self.comm.barrier();
     }
-    seat.comm.barrier();  // a rank that had no part in the last one would leave too early
+    self.comm.barrier();  // a rank that had no part in the last one would leave too early
   });
   EXPECT_EQ(failure, "");
 }

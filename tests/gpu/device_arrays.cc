@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "calls/device/staging.h"
+#include "calls/device/streams/staging.h"
 #include "foundation/base/config.h"
 
 namespace hocket::gpu {
@@ -47,7 +47,7 @@ const std::shared_ptr<const cuda::Driver>& driver() { return found().driver; }
 
 std::string run(int size,
                 const std::vector<std::string>& engines,
-                const std::function<void(Seat&)>& body) {
+                const std::function<void(GpuRank&)>& body) {
   // With fewer GPUs than ranks, the host carries every call for which `peer` is not requested.
   const bool shares = size > driver()->devices() && !machine().fake;
   const std::vector<std::string> asked =
@@ -58,8 +58,8 @@ std::string run(int size,
                   const auto device = std::make_shared<cuda::DeviceContext>(
                       driver(), comm.rank() % driver()->devices());
                   const cuda::DeviceGuard guard(*device);
-                  Seat seat{comm, device, cuda::OwnedStream(device)};
-                  body(seat);
+                  GpuRank self{comm, device, cuda::OwnedStream(device)};
+                  body(self);
                 },
                 {.deadline = std::chrono::seconds(60), .engines = asked});
   } catch (const std::exception& error) {
@@ -73,10 +73,10 @@ bool DeviceArrays::Range::holds(const void* address) const {
   return host != nullptr && at >= host && at < host + bytes;
 }
 
-DeviceArrays::DeviceArrays(const Seat& seat, const Case& c, std::uint64_t sequence)
-    : seat_(seat), case_(c), buffers_(c, seat.comm.rank(), seat.comm.size(), sequence) {
+DeviceArrays::DeviceArrays(const GpuRank& self, const Case& c, std::uint64_t sequence)
+    : self_(self), case_(c), buffers_(c, self.comm.rank(), self.comm.size(), sequence) {
   const engine::Call& call = buffers_.call();
-  const auto extents = device::extents_of(call, seat.comm.rank(), seat.comm.size());
+  const auto extents = device::extents_of(call, self.comm.rank(), self.comm.size());
   in_bytes_ = call.in == nullptr ? 0 : extents.in;
   out_bytes_ = call.out == nullptr ? 0 : extents.out;
   auto* in = static_cast<std::byte*>(const_cast<void*>(call.in));
@@ -96,11 +96,11 @@ DeviceArrays::DeviceArrays(const Seat& seat, const Case& c, std::uint64_t sequen
 
 void DeviceArrays::put(Range& range) {
   if (range.bytes == 0) return;
-  range.copy = std::make_unique<cuda::DeviceBuffer>(seat_.device, range.bytes);
-  const auto& gpu = seat_.device->driver();
+  range.copy = std::make_unique<cuda::DeviceBuffer>(self_.device, range.bytes);
+  const auto& gpu = self_.device->driver();
   cuda::check(
       gpu,
-      gpu.memcpy_htod_async(range.copy->address(), range.host, range.bytes, seat_.stream.get()),
+      gpu.memcpy_htod_async(range.copy->address(), range.host, range.bytes, self_.stream.get()),
       "copy to the GPU");
 }
 
@@ -126,15 +126,15 @@ ArrayView DeviceArrays::out() const {
           out_bytes_ / size_of(case_.dtype),
           case_.dtype,
           MemoryKind::kCuda,
-          seat_.device->ordinal()};
+          self_.device->ordinal()};
 }
 
 void DeviceArrays::call(Verb verb) {
   if (verb != Verb::kGraph) return call_once(verb == Verb::kAsync);
-  const auto& gpu = seat_.device->driver();
+  const auto& gpu = self_.device->driver();
   cuda::Graph graph{};
   cuda::GraphExec replay{};
-  const cuda::Stream stream = seat_.stream.get();
+  const cuda::Stream stream = self_.stream.get();
   cuda::check(gpu, gpu.stream_begin_capture(stream, cuda::CaptureMode::kThreadLocal), "capture");
   call_once(false);
   cuda::check(gpu, gpu.stream_end_capture(stream, &graph), "end a capture");
@@ -149,8 +149,8 @@ void DeviceArrays::call(Verb verb) {
 
 void DeviceArrays::call_once(bool async) {
   const engine::Call& call = buffers_.call();
-  Communicator& comm = seat_.comm;
-  const StreamRef stream(seat_.stream.get());
+  Communicator& comm = self_.comm;
+  const StreamRef stream(self_.stream.get());
   const int size = comm.size();
   const auto in_counts = elements(call.in_parts.bytes, size, case_.dtype);
   const auto in_places = elements(call.in_parts.offsets, size, case_.dtype);
@@ -233,16 +233,16 @@ void DeviceArrays::call_once(bool async) {
 }
 
 std::string DeviceArrays::check() {
-  const auto& gpu = seat_.device->driver();
+  const auto& gpu = self_.device->driver();
   for (Range* range : {&in_range_, &out_range_}) {
     if (!range->copy) continue;
     cuda::check(gpu,
                 gpu.memcpy_dtoh_async(
-                    range->host, range->copy->address(), range->bytes, seat_.stream.get()),
+                    range->host, range->copy->address(), range->bytes, self_.stream.get()),
                 "copy from the GPU");
   }
   const auto deadline = base::Deadline::in(std::chrono::seconds(60));
-  if (!cuda::drain(gpu, seat_.stream.get(), deadline)) return "the stream did not end in a minute";
+  if (!cuda::drain(gpu, self_.stream.get(), deadline)) return "the stream did not end in a minute";
   return buffers_.check();
 }
 

@@ -26,8 +26,8 @@ Machine machine();
 // The driver; only where there is one.
 const std::shared_ptr<const cuda::Driver>& driver();
 
-// A rank's place in a test: its communicator, its GPU, and its own stream there.
-struct Seat {
+// A rank of a test: its communicator, its GPU, and its own stream there.
+struct GpuRank {
   Communicator& comm;
   std::shared_ptr<const cuda::DeviceContext> device;
   cuda::OwnedStream stream;
@@ -38,36 +38,36 @@ struct Seat {
 // `peer`.
 std::string run(int size,
                 const std::vector<std::string>& engines,
-                const std::function<void(Seat&)>& body);
+                const std::function<void(GpuRank&)>& body);
 
-// An array on the seat's GPU.
+// An array on the rank's GPU.
 template <typename T>
 class OnGpu {
  public:
-  OnGpu(const Seat& seat, std::size_t count)
-      : seat_(seat),
-        buffer_(seat.device, std::max<std::size_t>(1, count) * sizeof(T)),
+  OnGpu(const GpuRank& self, std::size_t count)
+      : self_(self),
+        buffer_(self.device, std::max<std::size_t>(1, count) * sizeof(T)),
         count_(count) {}
   ArrayView view() {
-    return cuda_array(static_cast<T*>(buffer_.data()), count_, seat_.device->ordinal());
+    return cuda_array(static_cast<T*>(buffer_.data()), count_, self_.device->ordinal());
   }
   void set(const std::vector<T>& values) {
-    const auto& gpu = seat_.device->driver();
-    cuda::copy(gpu, buffer_.data(), values.data(), count_ * sizeof(T), seat_.stream.get());
-    cuda::drain(gpu, seat_.stream.get(), base::Deadline::in(std::chrono::seconds(30)));
+    const auto& gpu = self_.device->driver();
+    cuda::copy(gpu, buffer_.data(), values.data(), count_ * sizeof(T), self_.stream.get());
+    cuda::drain(gpu, self_.stream.get(), base::Deadline::in(std::chrono::seconds(30)));
   }
   std::vector<T> get() {
     std::vector<T> values(count_);
-    const auto& gpu = seat_.device->driver();
-    cuda::copy(gpu, values.data(), buffer_.data(), count_ * sizeof(T), seat_.stream.get());
-    if (!cuda::drain(gpu, seat_.stream.get(), base::Deadline::in(std::chrono::seconds(30)))) {
+    const auto& gpu = self_.device->driver();
+    cuda::copy(gpu, values.data(), buffer_.data(), count_ * sizeof(T), self_.stream.get());
+    if (!cuda::drain(gpu, self_.stream.get(), base::Deadline::in(std::chrono::seconds(30)))) {
       throw std::runtime_error("a stream did not end");
     }
     return values;
   }
 
  private:
-  const Seat& seat_;
+  const GpuRank& self_;
   cuda::DeviceBuffer buffer_;
   std::size_t count_;
 };
@@ -75,10 +75,10 @@ class OnGpu {
 // A case's arrays, copied to the GPU with what surrounds them, and back to be checked.
 class DeviceArrays {
  public:
-  DeviceArrays(const Seat& seat, const conformance::Case& c, std::uint64_t sequence);
+  DeviceArrays(const GpuRank& self, const conformance::Case& c, std::uint64_t sequence);
 
   enum class Verb { kBlocking, kAsync, kGraph };
-  // Makes the call on the seat's stream; kGraph: captured there, and replayed.
+  // Makes the call on the rank's stream; kGraph: captured there, and replayed.
   void call(Verb verb);
   // Brings the result back once the stream is there; what is wrong with it, or nothing.
   std::string check();
@@ -97,7 +97,7 @@ class DeviceArrays {
   ConstArrayView in() const;
   ArrayView out() const;
 
-  const Seat& seat_;
+  const GpuRank& self_;
   conformance::Case case_;
   conformance::Buffers buffers_;
   std::size_t in_bytes_ = 0, out_bytes_ = 0;

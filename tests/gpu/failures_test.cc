@@ -19,7 +19,7 @@ class Failures : public testing::TestWithParam<std::string> {
     if (GetParam() != "nccl") return;
     if (!machine().nccl || machine().gpus < 2) GTEST_SKIP() << "NCCL and two GPUs are wanted";
   }
-  std::string run_two(const std::function<void(Seat&)>& body) {
+  std::string run_two(const std::function<void(GpuRank&)>& body) {
     std::vector<std::string> engines;
     if (!GetParam().empty()) engines = {GetParam()};
     return run(2, engines, body);
@@ -48,7 +48,8 @@ void expect(const std::string& text, const std::string& part) {
 }
 
 struct Floats {
-  Floats(Seat& seat, std::size_t elements) : buffer(seat.device, elements * 4), count(elements) {}
+  Floats(GpuRank& self, std::size_t elements)
+      : buffer(self.device, elements * 4), count(elements) {}
   ArrayView view(int device = kAnyDevice) {
     return cuda_array(static_cast<float*>(buffer.data()), count, device);
   }
@@ -57,40 +58,40 @@ struct Floats {
 };
 
 TEST_P(Failures, RefusedAlikeTheCommunicatorGoesOn) {
-  const std::string failure = run_two([&](Seat& seat) {
-    Floats x(seat, 8);
+  const std::string failure = run_two([&](GpuRank& self) {
+    Floats x(self, 8);
     std::vector<float> host(8);
-    const auto mixed = [&] { seat.comm.all_reduce(host, x.view()); };
+    const auto mixed = [&] { self.comm.all_reduce(host, x.view()); };
     expect(message_of<InvalidArgument>(mixed), "out lies in a GPU's memory and in in the host's");
-    const auto elsewhere = [&] { seat.comm.all_reduce(x.view(17), {.stream = seat.stream.get()}); };
+    const auto elsewhere = [&] { self.comm.all_reduce(x.view(17), {.stream = self.stream.get()}); };
     expect(message_of<InvalidArgument>(elsewhere), "GPU 17");
     const auto none = [&] {
-      seat.comm.all_reduce(cuda_array(host.data(), 8), {.stream = seat.stream.get()});
+      self.comm.all_reduce(cuda_array(host.data(), 8), {.stream = self.stream.get()});
     };
     expect(message_of<InvalidArgument>(none), "is said to lie in a GPU's memory and does not");
-    seat.comm.all_reduce(x.view(), {.stream = seat.stream.get()});
-    seat.comm.barrier();
+    self.comm.all_reduce(x.view(), {.stream = self.stream.get()});
+    self.comm.barrier();
   });
   EXPECT_EQ(failure, "");
 }
 
 TEST_P(Failures, AMismatchIsFoundByAll) {
-  const std::string failure = run_two([&](Seat& seat) {
-    Floats x(seat, 8);
-    seat.comm.all_reduce(x.view(), {.stream = seat.stream.get()});
+  const std::string failure = run_two([&](GpuRank& self) {
+    Floats x(self, 8);
+    self.comm.all_reduce(x.view(), {.stream = self.stream.get()});
     const auto differ = [&] {
-      const std::size_t count = seat.comm.rank() == 0 ? 8 : 4;
+      const std::size_t count = self.comm.rank() == 0 ? 8 : 4;
       Work work =
-          seat.comm.all_reduce_async(x.view().slice(0, count), {.stream = seat.stream.get()});
+          self.comm.all_reduce_async(x.view().slice(0, count), {.stream = self.stream.get()});
       work.synchronize();
-      seat.comm.barrier();
+      self.comm.barrier();
     };
     expect(message_of<Mismatch>(differ), "all_reduce #");
-    const auto after = [&] { seat.comm.all_reduce(x.view(), {.stream = seat.stream.get()}); };
+    const auto after = [&] { self.comm.all_reduce(x.view(), {.stream = self.stream.get()}); };
     expect(message_of<Mismatch>(after), "on GPUs");
     // The GPU can be used further.
-    if (!cuda::drain(seat.device->driver(),
-                     seat.stream.get(),
+    if (!cuda::drain(self.device->driver(),
+                     self.stream.get(),
                      base::Deadline::in(std::chrono::seconds(20)))) {
       throw std::runtime_error("the stream hangs");
     }
@@ -101,23 +102,23 @@ TEST_P(Failures, AMismatchIsFoundByAll) {
 TEST_P(Failures, ARankThatNeverCallsEndsInTheDeadline) {
   for (const bool again : {false, true}) {
     std::atomic<bool> over{false};
-    const std::string failure = run_two([&](Seat& seat) {
-      Floats x(seat, 8);
-      seat.comm.all_reduce(x.view(), {.deadline = kForever, .stream = seat.stream.get()});
-      if (seat.comm.rank() == 1) {
+    const std::string failure = run_two([&](GpuRank& self) {
+      Floats x(self, 8);
+      self.comm.all_reduce(x.view(), {.deadline = kForever, .stream = self.stream.get()});
+      if (self.comm.rank() == 1) {
         while (!over) std::this_thread::sleep_for(milliseconds(1));
         return;
       }
       const std::string text = message_of<DeadlineExceeded>([&] {
-        const ReduceOptions brief{.deadline = milliseconds(200), .stream = seat.stream.get()};
-        if (again) seat.comm.all_reduce(x.view(), brief);  // which had all time before
-        seat.comm.all_reduce_async(x.view(), brief).synchronize();
+        const ReduceOptions brief{.deadline = milliseconds(200), .stream = self.stream.get()};
+        if (again) self.comm.all_reduce(x.view(), brief);  // which had all time before
+        self.comm.all_reduce_async(x.view(), brief).synchronize();
       });
       over = true;
       expect(text, "did not finish within 0.2 s");
       expect(text, "rank 1");
-      if (!cuda::drain(seat.device->driver(),
-                       seat.stream.get(),
+      if (!cuda::drain(self.device->driver(),
+                       self.stream.get(),
                        base::Deadline::in(std::chrono::seconds(20)))) {
         throw std::runtime_error("the stream hangs");
       }
@@ -131,28 +132,28 @@ TEST_P(Failures, AMessageThatNeverComesEndsInTheDeadline) {
   for (const int way : {0, 1, 2, 3}) {
     const bool introduced = way / 2 != 0, again = way % 2 != 0;
     std::atomic<bool> over{false};
-    const std::string failure = run_two([&](Seat& seat) {
-      Floats x(seat, 8);
-      Floats y(seat, 8);
-      const int peer = 1 - seat.comm.rank();
-      if (introduced) seat.comm.barrier({.stream = seat.stream.get()});
+    const std::string failure = run_two([&](GpuRank& self) {
+      Floats x(self, 8);
+      Floats y(self, 8);
+      const int peer = 1 - self.comm.rank();
+      if (introduced) self.comm.barrier({.stream = self.stream.get()});
       if (again) {
-        seat.comm.send_recv(x.view(), peer, y.view(), peer, {.stream = seat.stream.get()});
+        self.comm.send_recv(x.view(), peer, y.view(), peer, {.stream = self.stream.get()});
       }
-      if (seat.comm.rank() == 1) {
+      if (self.comm.rank() == 1) {
         while (!over) std::this_thread::sleep_for(milliseconds(1));
         return;
       }
       const std::string text = message_of<DeadlineExceeded>([&] {
-        seat.comm
-            .recv_async(x.view(), 1, {.deadline = milliseconds(300), .stream = seat.stream.get()})
+        self.comm
+            .recv_async(x.view(), 1, {.deadline = milliseconds(300), .stream = self.stream.get()})
             .synchronize();
       });
       over = true;
       expect(text, "within 0.3 s");
       expect(text, "rank 1");
-      if (!cuda::drain(seat.device->driver(),
-                       seat.stream.get(),
+      if (!cuda::drain(self.device->driver(),
+                       self.stream.get(),
                        base::Deadline::in(std::chrono::seconds(20)))) {
         throw std::runtime_error("the stream hangs");
       }
@@ -164,22 +165,22 @@ TEST_P(Failures, AMessageThatNeverComesEndsInTheDeadline) {
 // Both as the first call of the GPUs and after another one.
 TEST_P(Failures, MessagesOfDifferentSizesAreAMismatch) {
   for (const bool introduced : {false, true}) {
-    const std::string failure = run_two([&](Seat& seat) {
-      Floats x(seat, 8);
-      if (introduced) seat.comm.barrier({.stream = seat.stream.get()});
-      const MessageOptions here{.stream = seat.stream.get()};
+    const std::string failure = run_two([&](GpuRank& self) {
+      Floats x(self, 8);
+      if (introduced) self.comm.barrier({.stream = self.stream.get()});
+      const MessageOptions here{.stream = self.stream.get()};
       const std::string text = message_of<Mismatch>([&] {
-        if (seat.comm.rank() == 0) {
-          seat.comm.send_async(x.view(), 1, here).synchronize();
+        if (self.comm.rank() == 0) {
+          self.comm.send_async(x.view(), 1, here).synchronize();
         } else {
-          seat.comm.recv_async(x.view().slice(0, 4), 0, here).synchronize();
+          self.comm.recv_async(x.view().slice(0, 4), 0, here).synchronize();
         }
-        while (true) seat.comm.barrier();
+        while (true) self.comm.barrier();
       });
       expect(text, "float32[8]");
       expect(text, "float32[4]");
-      if (!cuda::drain(seat.device->driver(),
-                       seat.stream.get(),
+      if (!cuda::drain(self.device->driver(),
+                       self.stream.get(),
                        base::Deadline::in(std::chrono::seconds(20)))) {
         throw std::runtime_error("the stream hangs");
       }
@@ -189,20 +190,20 @@ TEST_P(Failures, MessagesOfDifferentSizesAreAMismatch) {
 }
 
 TEST_P(Failures, AnAbortEndsWhatIsUnderWay) {
-  const std::string failure = run_two([&](Seat& seat) {
-    Floats x(seat, 8);
-    seat.comm.all_reduce(x.view(), {.stream = seat.stream.get()});
-    if (seat.comm.rank() == 1) {
+  const std::string failure = run_two([&](GpuRank& self) {
+    Floats x(self, 8);
+    self.comm.all_reduce(x.view(), {.stream = self.stream.get()});
+    if (self.comm.rank() == 1) {
       std::this_thread::sleep_for(milliseconds(50));
-      seat.comm.abort("enough");
+      self.comm.abort("enough");
       return;
     }
     const auto call = [&] {
-      seat.comm.all_reduce_async(x.view(), {.stream = seat.stream.get()}).synchronize();
+      self.comm.all_reduce_async(x.view(), {.stream = self.stream.get()}).synchronize();
     };
     expect(message_of<Aborted>(call), "enough");
-    if (!cuda::drain(seat.device->driver(),
-                     seat.stream.get(),
+    if (!cuda::drain(self.device->driver(),
+                     self.stream.get(),
                      base::Deadline::in(std::chrono::seconds(20)))) {
       throw std::runtime_error("the stream hangs");
     }
@@ -211,20 +212,20 @@ TEST_P(Failures, AnAbortEndsWhatIsUnderWay) {
 }
 
 TEST_P(Failures, ARefusalByOneEndsTheOthersCall) {
-  const std::string failure = run_two([&](Seat& seat) {
-    Floats x(seat, 8);
-    Floats y(seat, 4);
-    seat.comm.all_reduce(x.view(), {.stream = seat.stream.get()});
-    if (seat.comm.rank() == 1) {
+  const std::string failure = run_two([&](GpuRank& self) {
+    Floats x(self, 8);
+    Floats y(self, 4);
+    self.comm.all_reduce(x.view(), {.stream = self.stream.get()});
+    if (self.comm.rank() == 1) {
       expect(message_of<InvalidArgument>([&] {
-               seat.comm.all_reduce(
-                   ConstArrayView(x.view()), y.view(), {.stream = seat.stream.get()});
+               self.comm.all_reduce(
+                   ConstArrayView(x.view()), y.view(), {.stream = self.stream.get()});
              }),
              "out has 4 elements");
       return;
     }
     const std::string text = message_of<Error>(
-        [&] { seat.comm.all_reduce_async(x.view(), {.stream = seat.stream.get()}).synchronize(); });
+        [&] { self.comm.all_reduce_async(x.view(), {.stream = self.stream.get()}).synchronize(); });
     expect(text, "refused");
     expect(text, "out has 4 elements");
   });

@@ -57,21 +57,21 @@ INSTANTIATE_TEST_SUITE_P(All,
 
 // One rank's arrays, made before anything fails.
 struct Rank {
-  explicit Rank(Seat& seat)
-      : seat_(seat), x_(seat.device, kCount * 4), y_(seat.device, kCount * 4), other_(seat.device) {
-    const std::vector<std::int32_t> ones(kCount, seat.comm.rank() + 1);
-    const auto& gpu = seat.device->driver();
-    gpu.memcpy_htod_async(x_.address(), ones.data(), kCount * 4, seat.stream.get());
-    cuda::drain(gpu, seat.stream.get(), base::Deadline::in(std::chrono::seconds(20)));
+  explicit Rank(GpuRank& self)
+      : self_(self), x_(self.device, kCount * 4), y_(self.device, kCount * 4), other_(self.device) {
+    const std::vector<std::int32_t> ones(kCount, self.comm.rank() + 1);
+    const auto& gpu = self.device->driver();
+    gpu.memcpy_htod_async(x_.address(), ones.data(), kCount * 4, self.stream.get());
+    cuda::drain(gpu, self.stream.get(), base::Deadline::in(std::chrono::seconds(20)));
   }
 
   static ArrayView view(const cuda::DeviceBuffer& of) {
     return cuda_array(static_cast<std::int32_t*>(of.data()), kCount);
   }
   void call() {
-    Communicator& comm = seat_.comm;
+    Communicator& comm = self_.comm;
     const int peer = 1 - comm.rank();
-    const StreamRef stream(seat_.stream.get());
+    const StreamRef stream(self_.stream.get());
     comm.all_reduce(view(x_), {.stream = stream});  // 3
     comm.all_reduce(view(x_), {.op = ReduceOp::kMax, .stream = StreamRef(other_.get())});
     comm.send_recv(view(x_), peer, view(y_), peer, {.stream = stream});
@@ -83,17 +83,17 @@ struct Rank {
     comm.close();
   }
   std::string check() {
-    const auto& gpu = seat_.device->driver();
+    const auto& gpu = self_.device->driver();
     std::vector<std::int32_t> found(kCount);
-    gpu.memcpy_dtoh_async(found.data(), y_.address(), kCount * 4, seat_.stream.get());
-    if (!cuda::drain(gpu, seat_.stream.get(), base::Deadline::in(std::chrono::seconds(20)))) {
+    gpu.memcpy_dtoh_async(found.data(), y_.address(), kCount * 4, self_.stream.get());
+    if (!cuda::drain(gpu, self_.stream.get(), base::Deadline::in(std::chrono::seconds(20)))) {
       return "a stream hangs";
     }
     return found == std::vector<std::int32_t>(kCount, 12) ? "" : "wrong, and nobody said so";
   }
 
  private:
-  Seat& seat_;
+  GpuRank& self_;
   cuda::DeviceBuffer x_, y_;
   cuda::OwnedStream other_;
 };
@@ -104,10 +104,10 @@ std::string fail_one(const Fake& driver, const std::string& name, long nth, bool
   std::array<std::string, 2> said;
   const long before = driver.calls(name.c_str());
   long after = 0;
-  const std::string failure = run(2, {}, [&](Seat& seat) {
-    const auto at = static_cast<std::size_t>(seat.comm.rank());
-    seat.comm.set_deadline(std::chrono::seconds(20));
-    Rank rank(seat);
+  const std::string failure = run(2, {}, [&](GpuRank& self) {
+    const auto at = static_cast<std::size_t>(self.comm.rank());
+    self.comm.set_deadline(std::chrono::seconds(20));
+    Rank rank(self);
     together.arrive_and_wait();
     if (at == 0) driver.fail(name.c_str(), nth, 1, 719);
     together.arrive_and_wait();

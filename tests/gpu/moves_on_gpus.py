@@ -119,7 +119,7 @@ def movement(gpu):
 
 
 def order(gpu):
-    """Calls follow what is on the stream, and each other; reductions among them."""
+    """Calls run after earlier work on the stream, and after each other; reductions, too."""
     n, rank, count = comm.size, comm.rank, 300_000
     x = gpu.array(np.zeros(count, "float32"))
     gate = gpu.later(x, values(rank, count))
@@ -283,7 +283,7 @@ def other_gpu(gpu):
 
 
 def cut(gpu):
-    """The GPUs' connections break while their ranks live on: those who go on make new ones."""
+    """The GPUs' connections break while their ranks live on. Ranks that go on make new ones."""
     import chaos_hosts
 
     x = gpu.array(values(comm.rank, 1 << 20))
@@ -322,7 +322,7 @@ def length(gpu):
         assert f"send float32[{bytes_sent // 4}]" in str(error), error
     except hocket.DeviceError as error:
         told = [f"rank 0 has sent {bytes_sent} bytes to this rank's GPU, which wanted {bytes_wanted}",
-                f"rank 1 has sent {bytes_wanted} bytes to this rank's GPU, which wanted {bytes_sent}"]
+                f"this rank has sent {bytes_sent} bytes to rank 1's GPU, which wanted {bytes_wanted}"]
         assert any(text in str(error) for text in told), error
 
 

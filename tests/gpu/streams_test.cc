@@ -20,30 +20,30 @@ class Streams : public testing::Test {
   }
 };
 
-// As run(), and the ranks leave together: who leaves while another's last call is under way ends
-// it.
-std::string run_together(int size, const std::function<void(Seat&)>& body) {
-  return run(size, {}, [&](Seat& seat) {
-    body(seat);
-    seat.comm.barrier();
+// Does the same as run(), and the ranks leave together: a rank that leaves during another's last
+// call would end it.
+std::string run_together(int size, const std::function<void(GpuRank&)>& body) {
+  return run(size, {}, [&](GpuRank& self) {
+    body(self);
+    self.comm.barrier();
   });
 }
 
 // Ints in the GPU's memory.
 class Ints {
  public:
-  Ints(Seat& seat, std::size_t count)
-      : seat_(seat), buffer_(seat.device, count * 4), count_(count) {}
+  Ints(GpuRank& self, std::size_t count)
+      : self_(self), buffer_(self.device, count * 4), count_(count) {}
 
   void set(const std::vector<std::int32_t>& values, cuda::Stream stream) {
-    const auto& gpu = seat_.device->driver();
+    const auto& gpu = self_.device->driver();
     cuda::check(
         gpu, gpu.memcpy_htod_async(buffer_.address(), values.data(), count_ * 4, stream), "copy");
     cuda::drain(gpu, stream, base::Deadline::in(std::chrono::seconds(30)));
   }
   std::vector<std::int32_t> get(cuda::Stream stream) {
     std::vector<std::int32_t> values(count_);
-    const auto& gpu = seat_.device->driver();
+    const auto& gpu = self_.device->driver();
     cuda::check(
         gpu, gpu.memcpy_dtoh_async(values.data(), buffer_.address(), count_ * 4, stream), "copy");
     if (!cuda::drain(gpu, stream, base::Deadline::in(std::chrono::seconds(30)))) {
@@ -54,36 +54,36 @@ class Ints {
   ArrayView view() { return cuda_array(static_cast<std::int32_t*>(buffer_.data()), count_); }
 
  private:
-  Seat& seat_;
+  GpuRank& self_;
   cuda::DeviceBuffer buffer_;
   std::size_t count_;
 };
 
 TEST_F(Streams, ACallWaitsForWhatIsBeforeItAndReturnsAtOnce) {
   std::atomic<int> returned{0};
-  const std::string failure = run_together(2, [&](Seat& seat) {
-    const auto& gpu = seat.device->driver();
-    const cuda::HostBuffer gate(seat.device, 64);
-    Ints x(seat, 100);
-    x.set(std::vector<std::int32_t>(100, 5), seat.stream.get());
-    seat.comm.all_reduce(x.view(), {.stream = seat.stream.get()});  // engines are made
+  const std::string failure = run_together(2, [&](GpuRank& self) {
+    const auto& gpu = self.device->driver();
+    const cuda::HostBuffer gate(self.device, 64);
+    Ints x(self, 100);
+    x.set(std::vector<std::int32_t>(100, 5), self.stream.get());
+    self.comm.all_reduce(x.view(), {.stream = self.stream.get()});  // engines are made
     // The stream is held up, and has yet to overwrite the array.
     cuda::check(gpu,
-                gpu.stream_wait_value32(seat.stream.get(), gate.device_address(), 1, 0),
+                gpu.stream_wait_value32(self.stream.get(), gate.device_address(), 1, 0),
                 "hold a stream");
     gpu.memset_d8_async(x.view().data() ? reinterpret_cast<cuda::DevicePtr>(x.view().data()) : 0,
-                        static_cast<unsigned char>(seat.comm.rank() + 1),
+                        static_cast<unsigned char>(self.comm.rank() + 1),
                         400,
-                        seat.stream.get());
-    seat.comm.all_reduce(x.view(), {.stream = seat.stream.get()});
-    Work work = seat.comm.all_reduce_async(x.view(), {.stream = seat.stream.get()});
+                        self.stream.get());
+    self.comm.all_reduce(x.view(), {.stream = self.stream.get()});
+    Work work = self.comm.all_reduce_async(x.view(), {.stream = self.stream.get()});
     ++returned;
     while (returned < 2) std::this_thread::yield();
     if (work.test()) throw std::runtime_error("a call ended before what it waits for");
     if (work.wait_for(std::chrono::milliseconds(20))) throw std::runtime_error("it ended");
     std::atomic_ref(*reinterpret_cast<std::uint32_t*>(gate.data())).store(1);
     work.synchronize();
-    const auto values = x.get(seat.stream.get());
+    const auto values = x.get(self.stream.get());
     const std::int32_t expected = 2 * (0x01010101 + 0x02020202);
     for (const std::int32_t v : values) {
       if (v != expected) throw std::runtime_error("got " + std::to_string(v));
@@ -93,20 +93,20 @@ TEST_F(Streams, ACallWaitsForWhatIsBeforeItAndReturnsAtOnce) {
 }
 
 TEST_F(Streams, WorkOrdersAnotherStream) {
-  const std::string failure = run_together(2, [&](Seat& seat) {
-    const cuda::OwnedStream other(seat.device);
-    Ints x(seat, 1000);
+  const std::string failure = run_together(2, [&](GpuRank& self) {
+    const cuda::OwnedStream other(self.device);
+    Ints x(self, 1000);
     std::vector<std::int32_t> values(1000);
-    std::iota(values.begin(), values.end(), seat.comm.rank());
-    x.set(values, seat.stream.get());
+    std::iota(values.begin(), values.end(), self.comm.rank());
+    x.set(values, self.stream.get());
     for (int round = 0; round < 20; ++round) {
       // Turns of two streams on one array.
-      const cuda::Stream mine = round % 2 == 0 ? seat.stream.get() : other.get();
-      const cuda::Stream next = round % 2 == 0 ? other.get() : seat.stream.get();
-      Work work = seat.comm.all_reduce_async(x.view(), {.op = ReduceOp::kMax, .stream = mine});
+      const cuda::Stream mine = round % 2 == 0 ? self.stream.get() : other.get();
+      const cuda::Stream next = round % 2 == 0 ? other.get() : self.stream.get();
+      Work work = self.comm.all_reduce_async(x.view(), {.op = ReduceOp::kMax, .stream = mine});
       work.wait(next);
     }
-    const auto found = x.get(seat.stream.get());
+    const auto found = x.get(self.stream.get());
     for (std::size_t i = 0; i < found.size(); ++i) {
       if (found[i] != static_cast<std::int32_t>(i) + 1) {
         throw std::runtime_error("element " + std::to_string(i) + " is " +
@@ -145,15 +145,15 @@ class Gate {
   bool held_ = false;
 };
 
-// A stream that has the handle of `old`, which is destroyed, as the driver soon gives it away; null
-// where it did not.
+// Destroys `old`, and returns a new stream to which the driver has given the same handle. Null if
+// it has not.
 std::unique_ptr<cuda::OwnedStream> successor_of(std::unique_ptr<cuda::OwnedStream> old,
-                                                const Seat& seat) {
+                                                const GpuRank& self) {
   const cuda::Stream handle = old->get();
   old.reset();
   std::vector<std::unique_ptr<cuda::OwnedStream>> others;
   for (int i = 0; i < 20; ++i) {
-    auto made = std::make_unique<cuda::OwnedStream>(seat.device);
+    auto made = std::make_unique<cuda::OwnedStream>(self.device);
     if (made->get() == handle) return made;
     others.push_back(std::move(made));
   }
@@ -171,23 +171,23 @@ struct Luck {
   std::barrier<> met{2};
 };
 
-// Both calls are begun while what stands before the first is held up.
+// Both calls are started while the work before the first one is held up.
 TEST_F(Streams, ACallFollowsTheLastOnAStreamThatHadItsHandle) {
   Luck luck;
-  const std::string failure = run_together(2, [&](Seat& seat) {
-    const auto& gpu = seat.device->driver();
-    Ints x(seat, 100);
-    auto first = std::make_unique<cuda::OwnedStream>(seat.device);
+  const std::string failure = run_together(2, [&](GpuRank& self) {
+    const auto& gpu = self.device->driver();
+    Ints x(self, 100);
+    auto first = std::make_unique<cuda::OwnedStream>(self.device);
     x.set(std::vector<std::int32_t>(100, 1000), first->get());
-    seat.comm.all_reduce(x.view(), {.stream = first->get()});  // engines are made
+    self.comm.all_reduce(x.view(), {.stream = first->get()});  // engines are made
     cuda::drain(gpu, first->get(), base::Deadline::in(std::chrono::seconds(30)));
-    Gate gate(seat.device);
+    Gate gate(self.device);
     gate.hold_up(gpu, first->get());
     gpu.memset_d8_async(reinterpret_cast<cuda::DevicePtr>(x.view().data()), 1, 400, first->get());
-    seat.comm.all_reduce(x.view(), {.stream = first->get()});
-    const auto second = successor_of(std::move(first), seat);
+    self.comm.all_reduce(x.view(), {.stream = first->get()});
+    const auto second = successor_of(std::move(first), self);
     if (!luck.all(second != nullptr)) return gate.open();
-    seat.comm.all_reduce(x.view(), {.stream = second->get()});
+    self.comm.all_reduce(x.view(), {.stream = second->get()});
     std::this_thread::sleep_for(std::chrono::milliseconds(20));  // would that it began
     gate.open();
     const std::int32_t got = x.get(second->get())[99];
@@ -199,18 +199,18 @@ TEST_F(Streams, ACallFollowsTheLastOnAStreamThatHadItsHandle) {
 
 TEST_F(Streams, WorkHoldsAStreamThatHasTheHandleOfItsOwn) {
   Luck luck;
-  const std::string failure = run_together(2, [&](Seat& seat) {
-    const auto& gpu = seat.device->driver();
-    Ints x(seat, 100);
-    Ints copy(seat, 100);
-    auto first = std::make_unique<cuda::OwnedStream>(seat.device);
+  const std::string failure = run_together(2, [&](GpuRank& self) {
+    const auto& gpu = self.device->driver();
+    Ints x(self, 100);
+    Ints copy(self, 100);
+    auto first = std::make_unique<cuda::OwnedStream>(self.device);
     x.set(std::vector<std::int32_t>(100, 7), first->get());
     copy.set(std::vector<std::int32_t>(100, -1), first->get());
-    seat.comm.barrier({.stream = first->get()});
-    Gate gate(seat.device);
+    self.comm.barrier({.stream = first->get()});
+    Gate gate(self.device);
     gate.hold_up(gpu, first->get());
-    Work work = seat.comm.all_reduce_async(x.view(), {.stream = first->get()});
-    const auto second = successor_of(std::move(first), seat);
+    Work work = self.comm.all_reduce_async(x.view(), {.stream = first->get()});
+    const auto second = successor_of(std::move(first), self);
     if (!luck.all(second != nullptr)) return gate.open();
     work.wait(second->get());
     gpu.memcpy_async(reinterpret_cast<cuda::DevicePtr>(copy.view().data()),
@@ -228,20 +228,20 @@ TEST_F(Streams, WorkHoldsAStreamThatHasTheHandleOfItsOwn) {
 
 // A call that only receives is not an exchange in place, because nothing is sent.
 TEST_F(Streams, ARankMayGiveNothingAndTakeSomething) {
-  const std::string failure = run(2, {"local"}, [&](Seat& seat) {
-    const int rank = seat.comm.rank();
-    Ints x(seat, 9), y(seat, 9);
+  const std::string failure = run(2, {"local"}, [&](GpuRank& self) {
+    const int rank = self.comm.rank();
+    Ints x(self, 9), y(self, 9);
     for (int giver = 0; giver < 2; ++giver) {
-      x.set(std::vector<std::int32_t>(9, 10 + rank), seat.stream.get());
-      y.set(std::vector<std::int32_t>(9, 20), seat.stream.get());
+      x.set(std::vector<std::int32_t>(9, 10 + rank), self.stream.get());
+      y.set(std::vector<std::int32_t>(9, 20), self.stream.get());
       std::vector<std::size_t> sent(2), received(2);
       (rank == giver ? sent : received)[static_cast<std::size_t>(1 - rank)] = 9;
-      seat.comm.all_to_all_v(x.view().slice(0, rank == giver ? 9 : 0),
+      self.comm.all_to_all_v(x.view().slice(0, rank == giver ? 9 : 0),
                              {.counts = sent},
                              y.view().slice(0, rank == giver ? 0 : 9),
                              {.counts = received},
-                             {.stream = seat.stream.get()});
-      const std::int32_t got = y.get(seat.stream.get())[8];
+                             {.stream = self.stream.get()});
+      const std::int32_t got = y.get(self.stream.get())[8];
       if (got != (rank == giver ? 20 : 10 + giver)) {
         throw std::runtime_error("got " + std::to_string(got));
       }
@@ -250,26 +250,26 @@ TEST_F(Streams, ARankMayGiveNothingAndTakeSomething) {
   EXPECT_EQ(failure, "");
 }
 
-// Ranks that share a GPU: what another refuses while this one's arrays are still to come from its
-// stream ends this call, and no other.
+// Ranks that share a GPU. Another rank refuses a call while this rank's arrays have yet to come
+// from its stream. The refusal ends this call, and no other.
 TEST_F(Streams, ARefusalHeardBeforeTheArraysAreHereIsOfOneCall) {
   if (machine().gpus == 0) GTEST_SKIP() << machine().why_not;
   const int ranks = 2 * machine().gpus;
   std::atomic<int> refusals{0};
-  const std::string failure = run(ranks, {"local"}, [&](Seat& seat) {
-    Ints x(seat, 100);
-    x.set(std::vector<std::int32_t>(100, 1 + seat.comm.rank()), seat.stream.get());
-    seat.comm.all_reduce(x.view(), {.stream = seat.stream.get()});
+  const std::string failure = run(ranks, {"local"}, [&](GpuRank& self) {
+    Ints x(self, 100);
+    x.set(std::vector<std::int32_t>(100, 1 + self.comm.rank()), self.stream.get());
+    self.comm.all_reduce(x.view(), {.stream = self.stream.get()});
     // The driver allocates and frees memory only while no stream is blocked, so nothing here does.
     std::array<std::optional<Gate>, 5> gates;
-    for (auto& gate : gates) gate.emplace(seat.device);
-    seat.comm.barrier();
+    for (auto& gate : gates) gate.emplace(self.device);
+    self.comm.barrier();
     for (int round = 0; round < 5; ++round) {
       Gate& gate = *gates[static_cast<std::size_t>(round)];
       std::jthread opens;
       const int refuses = round % ranks;
-      if (seat.comm.rank() != refuses) {
-        gate.hold_up(seat.device->driver(), seat.stream.get());
+      if (self.comm.rank() != refuses) {
+        gate.hold_up(self.device->driver(), self.stream.get());
         opens = std::jthread([&, round] {
           const auto until = base::Deadline::in(std::chrono::seconds(20));
           while (refusals.load() <= round && !until.has_passed()) {
@@ -281,17 +281,17 @@ TEST_F(Streams, ARefusalHeardBeforeTheArraysAreHereIsOfOneCall) {
       }
       std::string said = "nothing";
       try {
-        const int root = seat.comm.rank() == refuses ? 99 : 0;
-        seat.comm.broadcast(x.view(), {.root = root, .stream = seat.stream.get()});
+        const int root = self.comm.rank() == refuses ? 99 : 0;
+        self.comm.broadcast(x.view(), {.root = root, .stream = self.stream.get()});
       } catch (const InvalidArgument& refused) {
         said = refused.what();
       }
-      if (seat.comm.rank() == refuses) ++refusals;
+      if (self.comm.rank() == refuses) ++refusals;
       if (opens.joinable()) opens.join();
       if (said.find("root is 99") == std::string::npos) throw std::runtime_error(said);
-      seat.comm.all_reduce(x.view(), {.op = ReduceOp::kMax, .stream = seat.stream.get()});
+      self.comm.all_reduce(x.view(), {.op = ReduceOp::kMax, .stream = self.stream.get()});
     }
-    const std::int32_t got = x.get(seat.stream.get())[99];
+    const std::int32_t got = x.get(self.stream.get())[99];
     if (got != ranks * (ranks + 1) / 2) throw std::runtime_error("got " + std::to_string(got));
   });
   EXPECT_EQ(failure, "");
@@ -302,16 +302,16 @@ TEST_F(Streams, ARefusalHeardBeforeTheArraysAreHereIsOfOneCall) {
 TEST_F(Streams, ACallAfterARefusedOneIsNotTakenForIt) {
   if (machine().gpus < 2) GTEST_SKIP() << "two GPUs are wanted";
   constexpr int kRounds = 20;
-  const std::string failure = run(2, {"peer"}, [&](Seat& seat) {
-    const int rank = seat.comm.rank();
-    const StreamRef stream = seat.stream.get();
+  const std::string failure = run(2, {"peer"}, [&](GpuRank& self) {
+    const int rank = self.comm.rank();
+    const StreamRef stream = self.stream.get();
     std::mt19937 draw(static_cast<unsigned>(rank));
-    Ints x(seat, 1000), y(seat, 1000);
+    Ints x(self, 1000), y(self, 1000);
     for (int round = 0; round < kRounds; ++round) {
-      Communicator group = seat.comm.duplicate();
+      Communicator group = self.comm.duplicate();
       x.set(std::vector<std::int32_t>(1000, 1 + rank), stream.handle());
       group.all_reduce(x.view(), {.stream = stream});
-      seat.comm.barrier();
+      self.comm.barrier();
       std::this_thread::sleep_for(std::chrono::microseconds(draw() % 100));
       const auto call = [&](std::size_t count, std::size_t results) -> std::string {
         try {
@@ -338,7 +338,7 @@ TEST_F(Streams, ACallAfterARefusedOneIsNotTakenForIt) {
       if (second.empty() && got != 11) {
         throw std::runtime_error("the next call gave " + std::to_string(got));
       }
-      seat.comm.barrier();
+      self.comm.barrier();
     }
   });
   EXPECT_EQ(failure, "");
@@ -347,15 +347,15 @@ TEST_F(Streams, ACallAfterARefusedOneIsNotTakenForIt) {
 // After a call is reported as failed, the program may use its arrays and end its process.
 TEST_F(Streams, ACallThatHasFailedIsAtWorkNoMore) {
   if (machine().gpus < 2) GTEST_SKIP() << "two GPUs are wanted";
-  const std::string failure = run(2, {"peer"}, [&](Seat& seat) {
-    const StreamRef stream = seat.stream.get();
-    Ints x(seat, 1000);
+  const std::string failure = run(2, {"peer"}, [&](GpuRank& self) {
+    const StreamRef stream = self.stream.get();
+    Ints x(self, 1000);
     for (int round = 0; round < 10; ++round) {
-      Communicator group = seat.comm.duplicate();
+      Communicator group = self.comm.duplicate();
       x.set(std::vector<std::int32_t>(1000, 1), stream.handle());
       group.all_reduce(x.view(), {.stream = stream});
-      seat.comm.barrier();
-      if (seat.comm.rank() == 1) {
+      self.comm.barrier();
+      if (self.comm.rank() == 1) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1 + round));
         group.abort("in a test");
       } else {
@@ -365,11 +365,11 @@ TEST_F(Streams, ACallThatHasFailedIsAtWorkNoMore) {
         } catch (const Aborted& error) {
           said = error.what();
         }
-        const bool is_over = cuda::drained(seat.device->driver(), stream.handle());
+        const bool is_over = cuda::drained(self.device->driver(), stream.handle());
         if (said.find("in a test") == std::string::npos) throw std::runtime_error(said);
         if (!is_over) throw std::runtime_error("its kernel still runs");
       }
-      seat.comm.barrier();
+      self.comm.barrier();
     }
   });
   EXPECT_EQ(failure, "");
@@ -379,30 +379,30 @@ TEST_F(Streams, ACallThatHasFailedIsAtWorkNoMore) {
 TEST_F(Streams, MoreCallsThanAnybodyCountsKeepTheirDeadlines) {
   if (!machine().nccl || machine().gpus < 2) GTEST_SKIP() << "NCCL and two GPUs are wanted";
   constexpr int kCalls = 400;
-  const std::string failure = run(2, {"nccl"}, [&](Seat& seat) {
-    const auto& gpu = seat.device->driver();
-    Ints x(seat, 100);
-    x.set(std::vector<std::int32_t>(100, 1), seat.stream.get());
-    seat.comm.all_reduce(x.view(), {.stream = seat.stream.get()});  // engines are made
-    cuda::drain(gpu, seat.stream.get(), base::Deadline::in(std::chrono::seconds(30)));
-    seat.comm.barrier();
+  const std::string failure = run(2, {"nccl"}, [&](GpuRank& self) {
+    const auto& gpu = self.device->driver();
+    Ints x(self, 100);
+    x.set(std::vector<std::int32_t>(100, 1), self.stream.get());
+    self.comm.all_reduce(x.view(), {.stream = self.stream.get()});  // engines are made
+    cuda::drain(gpu, self.stream.get(), base::Deadline::in(std::chrono::seconds(30)));
+    self.comm.barrier();
     // Rank 0's first call has little time, and rank 1 has put its own behind what never ends.
-    Gate gate(seat.device);
-    if (seat.comm.rank() == 1) gate.hold_up(gpu, seat.stream.get());
+    Gate gate(self.device);
+    if (self.comm.rank() == 1) gate.hold_up(gpu, self.stream.get());
     std::string said = "no error";
     try {
       for (int i = 0; i < kCalls; ++i) {
-        const Duration allowed = i == 0 && seat.comm.rank() == 0 ? Duration(std::chrono::seconds(1))
+        const Duration allowed = i == 0 && self.comm.rank() == 0 ? Duration(std::chrono::seconds(1))
                                                                  : std::chrono::minutes(10);
-        seat.comm.all_reduce(x.view(), {.deadline = allowed, .stream = seat.stream.get()});
+        self.comm.all_reduce(x.view(), {.deadline = allowed, .stream = self.stream.get()});
       }
-      seat.comm.barrier({.stream = seat.stream.get()});
-      seat.comm.all_reduce_async(x.view(), {.stream = seat.stream.get()}).synchronize();
+      self.comm.barrier({.stream = self.stream.get()});
+      self.comm.all_reduce_async(x.view(), {.stream = self.stream.get()}).synchronize();
     } catch (const DeadlineExceeded& error) {
       said = error.what();
     }
     gate.open();
-    cuda::drain(gpu, seat.stream.get(), base::Deadline::in(std::chrono::seconds(30)));
+    cuda::drain(gpu, self.stream.get(), base::Deadline::in(std::chrono::seconds(30)));
     if (said.find("within 1 s") == std::string::npos) throw std::runtime_error(said);
   });
   EXPECT_EQ(failure, "");
@@ -410,18 +410,18 @@ TEST_F(Streams, MoreCallsThanAnybodyCountsKeepTheirDeadlines) {
 
 // Host and device calls in turn keep one order and one numbering.
 TEST_F(Streams, HostAndDeviceCallsMix) {
-  const std::string failure = run_together(3, [&](Seat& seat) {
+  const std::string failure = run_together(3, [&](GpuRank& self) {
     if (machine().gpus < 1) return;
-    Ints x(seat, 10);
+    Ints x(self, 10);
     for (std::int32_t round = 1; round <= 50; ++round) {
-      x.set(std::vector<std::int32_t>(10, seat.comm.rank() + round), seat.stream.get());
+      x.set(std::vector<std::int32_t>(10, self.comm.rank() + round), self.stream.get());
       std::int64_t host = round;
-      Work pending = seat.comm.all_reduce_async(scalar(host));
-      seat.comm.all_reduce(x.view(), {.stream = seat.stream.get()});
-      seat.comm.barrier();
+      Work pending = self.comm.all_reduce_async(scalar(host));
+      self.comm.all_reduce(x.view(), {.stream = self.stream.get()});
+      self.comm.barrier();
       pending.wait();
       if (host != 3 * round) throw std::runtime_error("host: " + std::to_string(host));
-      const auto values = x.get(seat.stream.get());
+      const auto values = x.get(self.stream.get());
       if (values[9] != 3 + 3 * round) {
         throw std::runtime_error("device: " + std::to_string(values[9]));
       }
@@ -432,19 +432,19 @@ TEST_F(Streams, HostAndDeviceCallsMix) {
 
 // Plans of several kinds are kept beside each other, and follow the time that a call is given.
 TEST_F(Streams, CallsOfSeveralKindsComeAgainInTurns) {
-  const std::string failure = run_together(2, [&](Seat& seat) {
-    Ints x(seat, 64), y(seat, 64), both(seat, 128);
-    const cuda::Stream stream = seat.stream.get();
-    const std::int32_t rank = seat.comm.rank();
+  const std::string failure = run_together(2, [&](GpuRank& self) {
+    Ints x(self, 64), y(self, 64), both(self, 128);
+    const cuda::Stream stream = self.stream.get();
+    const std::int32_t rank = self.comm.rank();
     for (std::int32_t round = 1; round <= 6; ++round) {
       const Duration allowed = std::chrono::seconds(round % 3 == 0 ? 20 : 30);
       std::vector<std::int32_t> own(64);
       std::iota(own.begin(), own.end(), 100 * round + 10 * rank);
       x.set(own, stream);
       const ConstArrayView in(x.view());
-      seat.comm.all_reduce(in, y.view(), {.deadline = allowed, .stream = stream});
-      seat.comm.all_gather(in, both.view(), {.deadline = allowed, .stream = stream});
-      seat.comm.broadcast(x.view(), {.root = round % 2, .deadline = allowed, .stream = stream});
+      self.comm.all_reduce(in, y.view(), {.deadline = allowed, .stream = stream});
+      self.comm.all_gather(in, both.view(), {.deadline = allowed, .stream = stream});
+      self.comm.broadcast(x.view(), {.root = round % 2, .deadline = allowed, .stream = stream});
       const auto sums = y.get(stream), parts = both.get(stream), sent = x.get(stream);
       for (std::int32_t i = 0; i < 64; ++i) {
         const auto at = static_cast<std::size_t>(i);
@@ -460,38 +460,38 @@ TEST_F(Streams, CallsOfSeveralKindsComeAgainInTurns) {
 }
 
 TEST_F(Streams, PreparedCallsAreMadeAgainAndAgain) {
-  const std::string failure = run_together(2, [&](Seat& seat) {
-    Ints x(seat, 64);
-    Ints y(seat, 64);
-    Prepared call = seat.comm.prepare_all_reduce(
-        ConstArrayView(x.view()), y.view(), {.stream = seat.stream.get()});
+  const std::string failure = run_together(2, [&](GpuRank& self) {
+    Ints x(self, 64);
+    Ints y(self, 64);
+    Prepared call = self.comm.prepare_all_reduce(
+        ConstArrayView(x.view()), y.view(), {.stream = self.stream.get()});
     for (std::int32_t round = 0; round < 30; ++round) {
-      x.set(std::vector<std::int32_t>(64, round * (seat.comm.rank() + 1)), seat.stream.get());
+      x.set(std::vector<std::int32_t>(64, round * (self.comm.rank() + 1)), self.stream.get());
       call();
-      if (y.get(seat.stream.get())[63] != 3 * round) throw std::runtime_error("wrong sum");
+      if (y.get(self.stream.get())[63] != 3 * round) throw std::runtime_error("wrong sum");
     }
   });
   EXPECT_EQ(failure, "");
 }
 
 // One rank's way through rounds of messages with the other.
-void messages_go_round(Seat& seat, std::int32_t first, std::int32_t end) {
-  const MessageOptions here{.stream = seat.stream.get()};
-  const int other = 1 - seat.comm.rank();
-  Ints x(seat, 300'000);
-  Ints y(seat, 300'000);
+void messages_go_round(GpuRank& self, std::int32_t first, std::int32_t end) {
+  const MessageOptions here{.stream = self.stream.get()};
+  const int other = 1 - self.comm.rank();
+  Ints x(self, 300'000);
+  Ints y(self, 300'000);
   for (std::int32_t round = first; round < end; ++round) {
-    x.set(std::vector<std::int32_t>(300'000, 10 * round + seat.comm.rank()), seat.stream.get());
+    x.set(std::vector<std::int32_t>(300'000, 10 * round + self.comm.rank()), self.stream.get());
     if (round % 2 == 0) {
-      seat.comm.send_recv(x.view(), y.view(), other, here);
-    } else if (seat.comm.rank() == 0) {
-      seat.comm.send(x.view(), other, here);
-      seat.comm.recv(y.view(), other, here);
+      self.comm.send_recv(x.view(), y.view(), other, here);
+    } else if (self.comm.rank() == 0) {
+      self.comm.send(x.view(), other, here);
+      self.comm.recv(y.view(), other, here);
     } else {
-      seat.comm.recv(y.view(), other, here);
-      seat.comm.send(x.view(), other, here);
+      self.comm.recv(y.view(), other, here);
+      self.comm.send(x.view(), other, here);
     }
-    if (y.get(seat.stream.get())[299'999] != 10 * round + other) {
+    if (y.get(self.stream.get())[299'999] != 10 * round + other) {
       throw std::runtime_error("a message of round " + std::to_string(round) + " is wrong");
     }
   }
@@ -500,10 +500,10 @@ void messages_go_round(Seat& seat, std::int32_t first, std::int32_t end) {
 // Before the first collective the host carries them, and where there is no engine for messages.
 TEST_F(Streams, MessagesGoRound) {
   if (machine().gpus < 2) GTEST_SKIP() << "two GPUs are wanted";
-  const std::string failure = run_together(2, [&](Seat& seat) {
-    messages_go_round(seat, 0, 4);
-    seat.comm.barrier({.stream = seat.stream.get()});
-    messages_go_round(seat, 4, 10);
+  const std::string failure = run_together(2, [&](GpuRank& self) {
+    messages_go_round(self, 0, 4);
+    self.comm.barrier({.stream = self.stream.get()});
+    messages_go_round(self, 4, 10);
   });
   EXPECT_EQ(failure, "");
 }
@@ -511,73 +511,73 @@ TEST_F(Streams, MessagesGoRound) {
 // By the host, and where the GPUs know each other.
 TEST_F(Streams, AMessageMayComeFromAnybody) {
   if (machine().gpus < 3) GTEST_SKIP() << "three GPUs are wanted";
-  const std::string failure = run_together(3, [&](Seat& seat) {
-    const MessageOptions here{.stream = seat.stream.get()};
-    Ints x(seat, 1000);
+  const std::string failure = run_together(3, [&](GpuRank& self) {
+    const MessageOptions here{.stream = self.stream.get()};
+    Ints x(self, 1000);
     for (const std::int32_t round : {0, 1, 2, 3}) {
-      seat.comm.barrier();  // or a rank sends twice before another has once
-      if (round == 2) seat.comm.barrier({.stream = seat.stream.get()});
-      if (seat.comm.rank() != 0) {
-        x.set(std::vector<std::int32_t>(1000, 10 * round + seat.comm.rank()), seat.stream.get());
-        seat.comm.send(x.view(), 0, here);
-        x.get(seat.stream.get());
+      self.comm.barrier();  // or a rank sends twice before another has once
+      if (round == 2) self.comm.barrier({.stream = self.stream.get()});
+      if (self.comm.rank() != 0) {
+        x.set(std::vector<std::int32_t>(1000, 10 * round + self.comm.rank()), self.stream.get());
+        self.comm.send(x.view(), 0, here);
+        x.get(self.stream.get());
         continue;
       }
       int seen = 0;
       for (int i = 0; i < 2; ++i) {
-        const Received received = seat.comm.recv(x.view(), kAnySource, here);
-        const std::int32_t got = x.get(seat.stream.get())[999];
+        const Received received = self.comm.recv(x.view(), kAnySource, here);
+        const std::int32_t got = x.get(self.stream.get())[999];
         if (got != 10 * round + received.source) throw std::runtime_error(std::to_string(got));
         seen |= 1 << received.source;
       }
       if (seen != 6) throw std::runtime_error("one rank's message came twice");
     }
-    seat.comm.barrier();
+    self.comm.barrier();
   });
   EXPECT_EQ(failure, "");
 }
 
-// A rank sends before the first collective what the other receives after it: both ends of each
-// message take the same way.
+// A rank sends a message before the first collective, and the other receives it after that. Both
+// ends of each message must agree whether it goes through the host.
 TEST_F(Streams, MessagesCrossTheFirstCollective) {
   if (machine().gpus < 2) GTEST_SKIP() << "two GPUs are wanted";
-  const std::string failure = run_together(2, [&](Seat& seat) {
-    const MessageOptions here{.stream = seat.stream.get()};
+  const std::string failure = run_together(2, [&](GpuRank& self) {
+    const MessageOptions here{.stream = self.stream.get()};
     constexpr std::int32_t kMessages = 5;
     std::vector<Ints> arrays;
     for (std::int32_t i = 0; i < 2 * kMessages; ++i) {
-      arrays.emplace_back(seat, 1000);
-      arrays.back().set(std::vector<std::int32_t>(1000, i), seat.stream.get());
+      arrays.emplace_back(self, 1000);
+      arrays.back().set(std::vector<std::int32_t>(1000, i), self.stream.get());
     }
-    const bool sends = seat.comm.rank() == 0;
+    const bool sends = self.comm.rank() == 0;
     const auto message = [&](std::int32_t i) {
       Ints& array = arrays[static_cast<std::size_t>(i)];
       if (sends) {
-        seat.comm.send(array.view(), 1, here);
+        self.comm.send(array.view(), 1, here);
       } else {
-        array.set(std::vector<std::int32_t>(1000, -1), seat.stream.get());
-        seat.comm.recv(array.view(), 0, here);
-        const std::int32_t got = array.get(seat.stream.get())[999];
+        array.set(std::vector<std::int32_t>(1000, -1), self.stream.get());
+        self.comm.recv(array.view(), 0, here);
+        const std::int32_t got = array.get(self.stream.get())[999];
         if (got != i) throw std::runtime_error(std::to_string(got) + " for " + std::to_string(i));
       }
     };
     const std::int32_t before = sends ? kMessages : 2;
     for (std::int32_t i = 0; i < before; ++i) message(i);
-    seat.comm.barrier({.stream = seat.stream.get()});
+    self.comm.barrier({.stream = self.stream.get()});
     for (std::int32_t i = before; i < 2 * kMessages; ++i) message(i);
   });
   EXPECT_EQ(failure, "");
 }
 
 TEST_F(Streams, AReproducibleSumGoesByTheHost) {
-  const std::string failure = run_together(2, [&](Seat& seat) {
-    Ints x(seat, 20);
-    Ints y(seat, 10);
+  const std::string failure = run_together(2, [&](GpuRank& self) {
+    Ints x(self, 20);
+    Ints y(self, 10);
     std::vector<std::int32_t> values(20);
-    std::iota(values.begin(), values.end(), 100 * seat.comm.rank());
-    x.set(values, seat.stream.get());
-    seat.comm.reproducible_sum(ConstArrayView(x.view()), y.view(), {.stream = seat.stream.get()});
-    const auto sums = y.get(seat.stream.get());
+    std::iota(values.begin(), values.end(), 100 * self.comm.rank());
+    x.set(values, self.stream.get());
+    self.comm.reproducible_sum(ConstArrayView(x.view()), y.view(), {.stream = self.stream.get()});
+    const auto sums = y.get(self.stream.get());
     if (sums[3] != 3 + 13 + 103 + 113) throw std::runtime_error(std::to_string(sums[3]));
   });
   EXPECT_EQ(failure, "");
@@ -599,6 +599,23 @@ TEST_F(Streams, NobodyWaitsForAStreamForEver) {
   gate.open();
   mark.synchronize(std::chrono::seconds(30));
   stream.synchronize(std::chrono::seconds(30));
+}
+
+// After messages alone, no call has a number.
+TEST_F(Streams, AStreamThatHangsAfterMessagesEndsTheCommunicator) {
+  if (machine().gpus < 2) GTEST_SKIP() << "two GPUs are wanted";
+  const std::string failure = run(2, {}, [&](GpuRank& self) {
+    Ints x(self, 8);
+    Gate gate(self.device);
+    self.comm.set_deadline(std::chrono::milliseconds(300));
+    gate.hold_up(self.device->driver(), self.stream.get());
+    const MessageOptions here{.stream = self.stream.get()};
+    self.comm.rank() == 0 ? self.comm.send(x.view(), 1, here)
+                          : static_cast<void>(self.comm.recv(x.view(), 0, here));
+    self.comm.close();
+    gate.open();
+  });
+  EXPECT_NE(failure, "");
 }
 
 TEST_F(Streams, MemoryGoesWhenTheGpuHasNoWorkAnyMore) {

@@ -2,31 +2,20 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-
-import hocket
-from hocket._command import find_command
+import torch_ranks
+from gpu_packages import count_gpus
+from processes import free_port, outputs_of, run_job, start, with_package
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "python" / "support"))
-
-import torch_ranks  # noqa: E402
 
 
-def count_gpus():
-    try:
-        import torch
-    except ImportError:
-        return 0
-    return torch.cuda.device_count()
 
-
-GPUS = count_gpus()
+GPUS = count_gpus("torch")
 # "cpu": the programs of PyTorch and Bagua run on CPU tensors, without GPUs, to try them.
 DEVICE = os.environ.get("HOCKET_TEST_DEVICE", "cuda")
 pytestmark = pytest.mark.skipif(
@@ -39,19 +28,6 @@ def device(monkeypatch):
     monkeypatch.setenv("HOCKET_TEST_DEVICE", DEVICE)
     monkeypatch.setenv("NCCL_NVLS_ENABLE", "0")  # no NVLink multicast
     monkeypatch.setenv("HOCKET_DEADLINE", "30")
-
-
-def run_job(n, *arguments):
-    package = str(Path(hocket.__file__).parent.parent)
-    return subprocess.run(
-        [find_command(), "run", "-n", str(n), "--", sys.executable, *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": package},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=150,
-    )
 
 
 CUPY = """
@@ -101,34 +77,16 @@ def test_cupyx_with_cupy(tmp_path):
     pytest.importorskip("cupy")
     program = tmp_path / "program.py"
     program.write_text(CUPY)
-    job = run_job(2, program, free_port())
+    job = run_job(2, program, free_port(), timeout=150)
     assert job.returncode == 0, job.stdout
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return str(server.getsockname()[1])
 
 
 def by_hand(name):
     """The outputs of two processes that find each other by a port, and how they ended."""
     port = free_port()
-    package = str(Path(hocket.__file__).parent.parent)
-    jobs = [
-        subprocess.Popen(
-            [sys.executable, str(HERE / "cupyx_on_gpus.py"), name, str(rank), port],
-            env={**os.environ, "PYTHONPATH": package},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    try:
-        return [(job.communicate(timeout=100)[0], job.returncode) for job in jobs]
-    finally:
-        for job in jobs:
-            job.kill()
+    jobs = [start(HERE / "cupyx_on_gpus.py", name, rank, port) for rank in range(2)]
+    outputs = outputs_of(jobs, timeout=100)
+    return [(output, job.returncode) for output, job in zip(outputs, jobs)]
 
 
 def require_cupy():
@@ -153,9 +111,8 @@ print("done")
 
 def test_cupyx_s_distributed_array_is_the_original_s():
     require_cupy()
-    package = str(Path(hocket.__file__).parent.parent)
     job = subprocess.run([sys.executable, "-c", DISTRIBUTED_ARRAY], capture_output=True, text=True,
-                         env={**os.environ, "PYTHONPATH": package}, timeout=100)
+                         env=with_package(), timeout=100)
     assert job.stdout.split() == ["done"], job.stdout + job.stderr
 
 
@@ -178,13 +135,8 @@ def test_cupyx_meets_by_mpi():
     if shutil.which("mpiexec") is None:
         pytest.skip("mpiexec is not there")
     program = HERE / "cupyx_on_gpus.py"
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(Path(hocket.__file__).parent.parent),
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    }
+    environment = with_package(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                               OMPI_MCA_rmaps_base_oversubscribe="1")
     job = subprocess.run(
         ["mpiexec", "-n", "2", sys.executable, str(program), "by_mpi"],
         env=environment, capture_output=True, text=True, timeout=100,
@@ -195,7 +147,7 @@ def test_cupyx_meets_by_mpi():
 @pytest.mark.parametrize("package", ["cupy" if DEVICE == "cuda" else "numpy", "torch"])
 def test_nvmath(package):
     pytest.importorskip(package)
-    job = run_job(2, HERE / "nvmath_on_gpus.py", package)
+    job = run_job(2, HERE / "nvmath_on_gpus.py", package, timeout=150)
     assert job.returncode == 0 and sorted(job.stdout.split("\n")) == ["", "[0] done", "[1] done"], job.stdout
 
 

@@ -6,19 +6,11 @@ import time
 
 import numpy as np
 import pytest
+from gpu_packages import count_gpus
 
 import hocket
 
-
-def count_gpus():
-    try:
-        import torch
-    except ImportError:
-        return 0
-    return torch.cuda.device_count()
-
-
-GPUS = count_gpus()
+GPUS = count_gpus("torch")
 pytestmark = pytest.mark.skipif(GPUS < 2, reason=f"two GPUs are wanted, and there are {GPUS}")
 RANKS = [n for n in (2, 3, 4, 8) if n <= GPUS]
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]

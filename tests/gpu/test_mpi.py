@@ -10,21 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from gpu_packages import count_gpus
+from processes import with_package
 
-import hocket
 from hocket._command import find_command
 
 PROGRAM = Path(__file__).parent / "moves_on_gpus.py"
 MPIRUN = shutil.which(os.environ.get("HOCKET_TEST_MPIRUN", "mpirun"))
-
-
-def count_gpus():
-    try:
-        import cupy
-
-        return cupy.cuda.runtime.getDeviceCount()
-    except Exception:
-        return 0
 
 
 def kind_of_mpi():
@@ -33,7 +25,7 @@ def kind_of_mpi():
 
 
 def why_not():
-    gpus = count_gpus()
+    gpus = count_gpus("cupy")
     if gpus < 2:
         return f"two GPUs are wanted, and there are {gpus}"
     if MPIRUN is None:
@@ -49,7 +41,7 @@ WHY_NOT = why_not()
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT or "-")
 
 
-@pytest.mark.parametrize("ranks", [2] + [4] * (count_gpus() >= 4))
+@pytest.mark.parametrize("ranks", [2] + [4] * (count_gpus("cupy") >= 4))
 @pytest.mark.parametrize("part", ["movement", "order", "messages", "groups", "deadline", "stopped",
                                   "mismatch", "length", "capture", "death"])
 def test_on_gpus(part, ranks):
@@ -60,15 +52,10 @@ def test_on_gpus(part, ranks):
         pytest.skip("Hydra ends all ranks when one dies")
     done = subprocess.run(
         [MPIRUN, *options, sys.executable, PROGRAM, "cupy", part],
-        env={**os.environ,
-             "PYTHONPATH": str(Path(hocket.__file__).parent.parent),
-             "HOCKET_NCCL_LIBRARY": "none",
-             "HOCKET_ENGINES": "mpi",
-             "HOCKET_MPI_GPUS": "auto",
-             "HOCKET_TEST_HOSTS": str(ranks),
-             "HOCKET_LOG": "debug",
-             "OMPI_MCA_plm": "isolated",  # there need be no ssh
-             "OMPI_MCA_orte_abort_on_non_zero_status": "0"},
+        # OMPI_MCA_plm: there need be no ssh.
+        env=with_package(HOCKET_NCCL_LIBRARY="none", HOCKET_ENGINES="mpi", HOCKET_MPI_GPUS="auto",
+                         HOCKET_TEST_HOSTS=str(ranks), HOCKET_LOG="debug", OMPI_MCA_plm="isolated",
+                         OMPI_MCA_orte_abort_on_non_zero_status="0"),
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         timeout=150)
     left = ranks - (part == "death")

@@ -6,23 +6,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from gpu_packages import count_gpus
 
 cupy = pytest.importorskip("cupy")
 BENCH = Path(__file__).parents[2] / "bench" / "newcomers.py"
-
-
-def count_gpus():
-    try:
-        return cupy.cuda.runtime.getDeviceCount()
-    except cupy.cuda.runtime.CUDARuntimeError:
-        return 0
 
 
 @pytest.mark.parametrize("engines", ["", "nccl,shm,algorithm"])
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_a_full_team_on_gpus_again(ranks, engines):
     """A rank is killed within a call, and a spare takes its place and its GPU."""
-    gpus = count_gpus()
+    gpus = count_gpus("cupy")
     if gpus < 1 or (engines and gpus < ranks):
         pytest.skip(f"there are {gpus} GPUs")
     environment = {**os.environ, **({"HOCKET_ENGINES": engines} if engines else {})}

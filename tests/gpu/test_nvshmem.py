@@ -14,18 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from gpu_packages import count_gpus
 
 import hocket
 
 HERE = Path(__file__).parent
-
-
-def count_gpus():
-    try:
-        import torch
-    except ImportError:
-        return 0
-    return torch.cuda.device_count()
 
 
 def find_nvshmem():
@@ -34,7 +27,7 @@ def find_nvshmem():
     return next((f for f in folders if (f / "lib" / "libnvshmem_host.so.3").exists()), None)
 
 
-GPUS = count_gpus()
+GPUS = count_gpus("torch")
 NVSHMEM = find_nvshmem()
 pytestmark = [
     pytest.mark.skipif(GPUS < 2, reason=f"two GPUs are wanted, and there are {GPUS}"),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from gpu_packages import count_gpus
 
 import hocket
 from hocket import stream
@@ -9,14 +10,7 @@ from hocket import stream
 cupy = pytest.importorskip("cupy")
 
 
-def count_gpus():
-    try:
-        return cupy.cuda.runtime.getDeviceCount()
-    except cupy.cuda.runtime.CUDARuntimeError:
-        return 0
-
-
-GPUS = count_gpus()
+GPUS = count_gpus("cupy")
 pytestmark = pytest.mark.skipif(GPUS < 2, reason=f"two GPUs are wanted, and there are {GPUS}")
 
 

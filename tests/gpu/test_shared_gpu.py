@@ -7,27 +7,18 @@ import tempfile
 import threading
 import time
 import uuid
-from pathlib import Path
 
 import numpy as np
 import pytest
+import torch_ranks
+from gpu_packages import count_gpus
 
 import hocket
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "python" / "support"))
-import torch_ranks  # noqa: E402
 
 cupy = pytest.importorskip("cupy")
 
 
-def count_gpus():
-    try:
-        return cupy.cuda.runtime.getDeviceCount()
-    except cupy.cuda.runtime.CUDARuntimeError:
-        return 0
-
-
-pytestmark = pytest.mark.skipif(count_gpus() < 1, reason="there is no GPU")
+pytestmark = pytest.mark.skipif(count_gpus("cupy") < 1, reason="there is no GPU")
 
 
 def values(rank, count):
@@ -35,7 +26,7 @@ def values(rank, count):
 
 
 def check_all_reduce(comm, count, call):
-    """`call(x, out)`, twice, as what it makes may be played again."""
+    """Makes `call(x, out)` twice, as a graph that it was captured into may be replayed."""
     expected = sum(values(q, count) for q in range(comm.size))
     x, out = cupy.asarray(values(comm.rank, count)), cupy.full(count, np.nan, "float32")
     for _ in range(2):
@@ -138,7 +129,7 @@ def test_processes_that_share_a_gpu_need_not_wait():
 
 
 def run_children(program, n=2):
-    """A rank a process, started by multiprocessing; their exit codes, and what they said."""
+    """Runs each rank in a process of multiprocessing. Returns exit codes and standard errors."""
     code = """
 import multiprocessing, os, signal, sys
 import cupy, hocket
@@ -221,7 +212,7 @@ def leave_room():
 
 
 def run_alone(call, **settings):
-    """In a process with that environment and one GPU; what it says on standard error."""
+    """Runs in a process with that environment and one GPU; returns its standard error."""
     environment = os.environ | settings | {"CUDA_VISIBLE_DEVICES": "0", "HOCKET_DEADLINE": "20"}
     code = f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
     code += f"import test_shared_gpu; test_shared_gpu.{call}()"

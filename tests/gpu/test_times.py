@@ -2,30 +2,25 @@
 
 import os
 import re
-import socket
 import time
 import urllib.request
 
 import pytest
+from gpu_packages import count_gpus
+from processes import free_address
 
 import hocket
 
 cupy = pytest.importorskip("cupy")
-from test_shared_gpu import count_gpus, has_mps  # noqa: E402
+from test_shared_gpu import has_mps  # noqa: E402
 
-GPUS = count_gpus()
+GPUS = count_gpus("cupy")
 pytestmark = pytest.mark.skipif(
     GPUS < 2 and not (GPUS == 1 and has_mps()),
     reason=f"two GPUs, or one under NVIDIA's MPS, are wanted; there are {GPUS}",
 )
 CALLS = 20
 LATE = 0.3  # seconds
-
-
-def free_address():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{one.getsockname()[1]}"
 
 
 def scrape():

@@ -8,20 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from gpu_packages import count_gpus
+from processes import with_package
 
-import hocket
 from hocket._command import find_command
 
 PROGRAM = Path(__file__).parent / "moves_on_gpus.py"
-
-
-def count_gpus():
-    try:
-        import cupy
-
-        return cupy.cuda.runtime.getDeviceCount()
-    except Exception:
-        return 0
 
 
 def library():
@@ -33,18 +25,13 @@ def library():
 
 def environment(hosts):
     found = library()
-    return {
-        **os.environ,
-        "PYTHONPATH": str(Path(hocket.__file__).parent.parent),
-        "HOCKET_NCCL_LIBRARY": "none",
-        "HOCKET_UCX_GPUS": "auto",
-        "HOCKET_TEST_HOSTS": str(hosts),
-        **({"HOCKET_UCX_LIBRARY": found} if found else {}),
-    }
+    return with_package(HOCKET_NCCL_LIBRARY="none", HOCKET_UCX_GPUS="auto",
+                        HOCKET_TEST_HOSTS=str(hosts),
+                        **{"HOCKET_UCX_LIBRARY": found} if found else {})
 
 
 def why_not():
-    gpus = count_gpus()
+    gpus = count_gpus("cupy")
     if gpus < 2:
         return f"two GPUs are wanted, and there are {gpus}"
     said = subprocess.run([find_command(), "doctor", "--json"], env=environment(2), timeout=100,
@@ -57,7 +44,7 @@ WHY_NOT = why_not()
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT or "-")
 
 
-@pytest.mark.parametrize("ranks", [2] + [4] * (count_gpus() >= 4))
+@pytest.mark.parametrize("ranks", [2] + [4] * (count_gpus("cupy") >= 4))
 @pytest.mark.parametrize("part", ["movement", "order", "messages", "deadline", "capture", "death"])
 def test_on_gpus(part, ranks):
     done = subprocess.run(

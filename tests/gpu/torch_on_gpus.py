@@ -248,7 +248,7 @@ def backward_goes_on_beside_calls(rank, n):
 
 
 def memory_is_kept(rank, n):
-    """Tensors, and what is made for the call, may go while it is under way."""
+    """Tensors and objects of the call may be dropped while it is under way."""
     count = 1 << 20
     dist.all_reduce(torch.ones(1))
     for i in range(30):

@@ -5,10 +5,10 @@
 //
 //     store_crowd [CLIENTS [ADDRESS]]
 //
-// On 127.0.0.1, the default, clients prove the key by HMAC; on another address they speak TLS;
-// "outside" is one of this host's. Every answer is checked. Prints the seconds from the first
-// connection to the last answer, what of it each side's processor needed, and what the server's
-// memory grew by.
+// On 127.0.0.1, the default, clients prove the key by HMAC. On another address they speak TLS;
+// "outside" selects an address of this host. Every answer is checked. Prints the seconds from the
+// first connection to the last answer, each side's processor time, and the growth of the server's
+// memory.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <sys/resource.h>

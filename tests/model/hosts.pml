@@ -4,23 +4,26 @@
 
    R0, R1, R2: ranks of each host, 6 at most together; all have called for the rebuild. CRASHES of them, or
    fewer, end at any point. CUTS: 1: at any point one host may be cut off from one or both others, which
-   each side notices when it does. ROUNDS: that many ballots are walked through, for two hosts that each
-   take themselves for the first can go on outbidding each other.
+   each side notices when it does. BREAKS: the messages between so many pairs of single ranks may be lost at
+   any point, while all lanes stand; each side notices that when it does. ROUNDS: that many ballots are walked
+   through, for two hosts that each take themselves for the first can go on outbidding each other.
 
    Messages of different kinds and hosts overtake each other, and may be as late as can be; those to a
    rank that ends are lost, those from it may be. Each host hears of deaths in its own time, of a host's
    last rank once it has read what the host had sent.
 
-   Checked: one outcome, and no member in it whose end all others knew of before the first vote. When
-   nothing can happen any more, nobody is left who should propose and has not; hosts that hear each
-   other all know the outcome, or none; and where nobody was cut off, it was reached, nobody who lives was
-   left out, and each host has given the group's memory back.
+   Checked: one outcome, of whole hosts, and no member in it whose end all others knew of before the first
+   vote. When nothing can happen any more, nobody is left who should propose and has not, and hosts that hear
+   each other all know the outcome, or none. Where no host was cut off, each has given the group's memory
+   back if there was an outcome, and there was one if hosts that outweigh the others hear each other's ranks.
+   Where nothing broke either, nobody who lives was left out.
 
    BUG: 1: votes end with who speaks. 2: what others have accepted is not looked at. 3: hosts vote below
    what they promised. 4: no majority is needed. 5: nothing is asked twice. 6: who knows of a death before
    the proposer counts as deaf. 7: the outcome is forgotten once a host's own ranks are through. 8: those
    who accept need only outweigh. 9: a host that has ended as a whole does not count, though the others do
-   not hear each other. 10: hosts that do not hear each other are left out in their order. The checker must find each of them. */
+   not hear each other. 10: hosts that do not hear each other are left out in their order. 11: ranks that
+   messages alone do not reach do not count as there. The checker must find each of them. */
 
 #ifndef R0
 #define R0 2
@@ -66,9 +69,9 @@ byte ranks_of[3];
 byte flying[9];           /* messages to a host (times 3) from another */
 byte dead;                /* ranks, in truth */
 byte cut;                 /* which of the connections 0-1, 0-2 and 1-2 are */
-byte broken;              /* between which of them the ranks' messages are lost */
+byte unseen[3];           /* ranks whose messages are lost, as their hosts' connections tell; not noticed */
 /* A host's memory, which outlives its ranks. */
-byte ended[3], silent[3]; /* ranks, as it knows */
+byte ended[3], silent[3], parted[3]; /* ranks, as it knows; parted: by messages alone */
 byte promised[3], voted[3], vote[3], decision[3], knows[3]; /* knows: hosts that have the decision */
 bool forgotten[3];        /* its ranks have left the group, and its memory is given back */
 /* The memory of who speaks for it: its attempt. */
@@ -79,13 +82,17 @@ byte agreed, fenced, crashes, cuts, breaks;
 bool exhausted;           /* somebody had no ballots left */
 bool any_vote;
 
+#if BUG == 11
+#define LOST(h) (ended[h] | silent[h] | parted[h])
+#else
 #define LOST(h) (ended[h] | silent[h])
+#endif
 #define THERE(h) (ALL & ~LOST(h))
 #define ALIVE(h) ((ranks_of[h] & ~dead) != 0)
 #if BUG == 6
-#define DEAF_TO(h) LOST(h)
+#define DEAF_TO(h) (LOST(h) | parted[h])
 #else
-#define DEAF_TO(h) (silent[h] & ~ended[h])
+#define DEAF_TO(h) ((silent[h] | parted[h]) & ~ended[h])
 #endif
 /* Hosts of which nobody is left may have voted with those who are silent. */
 #define GONE(h, g) (((ranks_of[g] & ~ended[h]) == 0) * ranks_of[g])
@@ -101,7 +108,7 @@ bool any_vote;
   ((FIRST(THERE(h)) & ranks_of[h]) != 0 && OUTWEIGHS(h, HOSTS_OF(THERE(h))) && decision[h] == 0)
 #define AGREED(h) (agreeing[h] == asked[h] || BUG == 8)
 #define HEARS(a, b) (!HAS(cut, (a) + (b) - 1))
-#define WORKS_WITH(a, b) (HEARS(a, b) && !HAS(broken, (a) + (b) - 1))
+#define IS_WHOLE(h) ((agreed & ranks_of[h]) == 0 || (ranks_of[h] & ~dead & ~agreed) == 0)
 
 inline send(whom, who, what, number, second, some, gone) {
   if
@@ -127,6 +134,7 @@ inline decide(choice) {
   assert(agreed == 0 || agreed == choice);
   agreed = choice;
   assert((agreed & fenced) == 0);
+  assert(IS_WHOLE(0) && IS_WHOLE(1) && IS_WHOLE(2));
   decision[h] = agreed;
   drop_attempt();
   tell_others(agreed)
@@ -370,7 +378,7 @@ inline end_rank(it) {
 #endif
   if
   :: !ALIVE(h) -> promised[h] = 0; voted[h] = 0; vote[h] = 0; ended[h] = 0; silent[h] = 0; decision[h] = 0;
-    knows[h] = 0; forgotten[h] = 0
+    knows[h] = 0; forgotten[h] = 0; parted[h] = 0; unseen[h] = 0
   :: else
   fi;
   if
@@ -419,14 +427,25 @@ inline lose_all(to, sender) {
   od
 }
 #define MAY_GIVE_UP(h, g) \
-  (ALIVE(h) && !WORKS_WITH(h, g) && (ranks_of[g] & ~LOST(h)) != 0)
+  (ALIVE(h) && !HEARS(h, g) && (ranks_of[g] & ~LOST(h)) != 0)
 
 #define HEAR(h, g) :: atomic { MAY_HEAR(h, g) -> hear(h, g) }
 #define GIVE_UP(h, g) :: atomic { MAY_GIVE_UP(h, g) -> silent[h] = silent[h] | (ranks_of[g] & ~ended[h]) }
-#define STUCK(h) (ALIVE(h) && LEADS(h))
 #define ALIKE(g, h) \
-  (!ALIVE(g) || !ALIVE(h) || !WORKS_WITH(g, h) || (decision[g] != 0) == (decision[h] != 0))
+  (!ALIVE(g) || !ALIVE(h) || !HEARS(g, h) || (decision[g] != 0) == (decision[h] != 0))
 #define CLEAN(h) (!ALIVE(h) || forgotten[h])
+/* Hosts of which living ranks do not reach each other, and sets of hosts without such a pair. */
+#define APART(a, b) ((parted[a] & ranks_of[b] & ~dead) != 0 || (parted[b] & ranks_of[a] & ~dead) != 0)
+#define BOTH_APART(set, a, b) (HAS(set, a) && HAS(set, b) && APART(a, b))
+#define LIVING(set) COUNT(ALL & ~dead & RANKS_OF_ALL(set))
+#define MAY_GO_ON(set) \
+  (!BOTH_APART(set, 0, 1) && !BOTH_APART(set, 0, 2) && !BOTH_APART(set, 1, 2) && \
+   2 * LIVING(set) + ((FIRST(ALL & ~dead) & RANKS_OF_ALL(set)) != 0) > LIVING(7))
+#define ANY_MAY_GO_ON \
+  (MAY_GO_ON(1) || MAY_GO_ON(2) || MAY_GO_ON(3) || MAY_GO_ON(4) || MAY_GO_ON(5) || MAY_GO_ON(6) || MAY_GO_ON(7))
+#define STUCK(h) (ALIVE(h) && LEADS(h) && (breaks == 0 || ANY_MAY_GO_ON))
+#define NOTICE(h) :: atomic { ALIVE(h) && unseen[h] != 0 -> parted[h] = parted[h] | FIRST(unseen[h]); \
+                              unseen[h] = unseen[h] & ~FIRST(unseen[h]) }
 proctype world() {
   byte from, b, other, members, lost, k, r, h;
   mtype kind = nothing;
@@ -471,16 +490,25 @@ end:
   :: atomic {
        breaks < BREAKS ->
        breaks++;
-       r = 1;
+       if
+       :: h = 0; from = 1
+       :: h = 0; from = 2
+       :: h = 1; from = 2
+       fi;
+       r = FIRST(ranks_of[h]);
+       b = FIRST(ranks_of[from]);
        do
-       :: r < 6 -> r++
+       :: ranks_of[h] & (r << 1) -> r = r << 1
+       :: ranks_of[from] & (b << 1) -> b = b << 1
        :: break
        od;
-       broken = r;
-       r = 0
+       unseen[h] = unseen[h] | b;
+       unseen[from] = unseen[from] | r;
+       from = 0; b = 0; r = 0; h = 0
      }
+  NOTICE(0) NOTICE(1) NOTICE(2)
 #endif
-#if CUTS + BREAKS > 0
+#if CUTS > 0
   GIVE_UP(0, 1) GIVE_UP(0, 2) GIVE_UP(1, 0) GIVE_UP(1, 2) GIVE_UP(2, 0) GIVE_UP(2, 1)
 #endif
   :: timeout -> break
@@ -490,7 +518,8 @@ end:
     assert(exhausted || !STUCK(0) && !STUCK(1) && !STUCK(2));
     assert(exhausted || ALIKE(0, 1) && ALIKE(0, 2) && ALIKE(1, 2));
     assert(exhausted || cuts + breaks > 0 || dead == ALL || agreed != 0 && (ALL & ~dead & ~agreed) == 0);
-    assert(exhausted || cuts + breaks > 0 || CLEAN(0) && CLEAN(1) && CLEAN(2))
+    assert(exhausted || cuts > 0 || dead == ALL || agreed != 0 || !ANY_MAY_GO_ON);
+    assert(exhausted || cuts > 0 || agreed == 0 || CLEAN(0) && CLEAN(1) && CLEAN(2))
   }
 }
 

@@ -215,36 +215,27 @@ void a_send_that_nobody_wants_is_forgotten(Scene& scene) {
 
 void lengths_are_compared(Scene& scene) {
   Loan loan(scene, Bytes(std::size_t{2} << 20));
-  if (own_rank == 0) {
-    const MessageId sent = loan->send(scene.envelope(9, 1000), loan.first(1000));
-    scene.step();
-    for (int i = 0; i < 100; ++i) {
-      loan->progress();
-      check(!loan->test(sent, nullptr), "a send has ended that does not fit");
-    }
-    scene.step();
-    loan->cancel(sent);
-  } else {
-    const MessageId wanted = loan->recv(scene.envelope(9, 2000), loan.first(2000));
-    scene.step();
-    bool told = false;
-    wait_for(
-        [&] {
-          loan->progress();
-          try {
-            check(!loan->test(wanted, nullptr), "a receive has ended that does not fit");
-          } catch (const EnvelopeMismatch& error) {
-            told = error.expected.count == 2000 && error.received.count == 1000 &&
-                   error.received.peer == 0;
-            return true;
-          }
-          return false;
-        },
-        "the refusal");
-    check(told, "what the two sides have");
-    scene.step();
-    loan->cancel(wanted);
-  }
+  const std::size_t own = own_rank == 0 ? 1000 : 2000;
+  const MessageId message = own_rank == 0 ? loan->send(scene.envelope(9, own), loan.first(own))
+                                          : loan->recv(scene.envelope(9, own), loan.first(own));
+  scene.step();
+  bool told = false;
+  wait_for(
+      [&] {
+        loan->progress();
+        try {
+          check(!loan->test(message, nullptr), "a message has ended that does not fit");
+        } catch (const EnvelopeMismatch& error) {
+          told = error.expected.count == own && error.received.count == 3000 - own &&
+                 error.received.peer == scene.peer();
+          return true;
+        }
+        return false;
+      },
+      "the refusal");
+  check(told, "what the two sides have");
+  scene.step();
+  loan->cancel(message);
   loan.give_up();
   loan.await_return("the end of what nobody sends");
 }

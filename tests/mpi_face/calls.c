@@ -369,6 +369,48 @@ static void test_errors(void) {
   }
 }
 
+// MPI_IN_PLACE where it means nothing, on all ranks.
+static void test_in_place_refused(void) {
+  int in[64] = {0}, out[64] = {0}, counts[64], places[64];
+  for (int i = 0; i < size; ++i) counts[i] = 1, places[i] = i;
+  const MPI_Comm world = MPI_COMM_WORLD;
+  const MPI_Datatype number = MPI_INT;
+  void* const here = MPI_IN_PLACE;
+  const int refused[] = {
+      MPI_Send(here, 1, number, rank, 0, world),
+      MPI_Recv(here, 1, number, rank, 0, world, MPI_STATUS_IGNORE),
+      MPI_Bcast(here, 1, number, 0, world),
+      MPI_Allreduce(in, here, 1, number, MPI_SUM, world),
+      MPI_Scan(in, here, 1, number, MPI_SUM, world),
+      MPI_Exscan(in, here, 1, number, MPI_SUM, world),
+      MPI_Reduce_scatter_block(in, here, 1, number, MPI_SUM, world),
+      MPI_Reduce_scatter(in, here, counts, number, MPI_SUM, world),
+      MPI_Allgather(in, 1, number, here, 1, number, world),
+      MPI_Allgatherv(in, 1, number, here, counts, places, number, world),
+      MPI_Alltoall(in, 1, number, here, 1, number, world),
+      MPI_Alltoallv(in, counts, places, number, here, counts, places, number, world),
+      MPI_Reduce_local(here, out, 1, number, MPI_SUM),
+      MPI_Reduce_local(in, here, 1, number, MPI_SUM),
+  };
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; ++i) {
+    if (error_class(refused[i]) != MPI_ERR_BUFFER) fprintf(stderr, "row %zu\n", i);
+    CHECK(error_class(refused[i]) == MPI_ERR_BUFFER);
+  }
+  if (rank == 0) return;
+  // The root alone may pass it.
+  const int rooted[] = {
+      MPI_Reduce(here, out, 1, number, MPI_SUM, 0, world),
+      MPI_Gather(here, 1, number, out, 1, number, 0, world),
+      MPI_Gatherv(here, 1, number, out, counts, places, number, 0, world),
+      MPI_Scatter(in, 1, number, here, 1, number, 0, world),
+      MPI_Scatterv(in, counts, places, number, here, 1, number, 0, world),
+  };
+  for (size_t i = 0; i < sizeof rooted / sizeof *rooted; ++i) {
+    if (error_class(rooted[i]) != MPI_ERR_BUFFER) fprintf(stderr, "rooted row %zu\n", i);
+    CHECK(error_class(rooted[i]) == MPI_ERR_BUFFER);
+  }
+}
+
 // The tool interface has nothing, and says so.
 static void test_tool(void) {
   int provided = -1, count = -1, index = -1, length = 0;
@@ -449,7 +491,7 @@ static void test_death(void) {
   const int code = MPI_Barrier(MPI_COMM_WORLD);
   char text[MPI_MAX_ERROR_STRING], name[32];
   int length = 0;
-  CHECK(error_class(code) == MPI_ERR_PROC_ABORTED);
+  CHECK(error_class(code) == MPIX_ERR_PROC_FAILED);
   CHECK(MPI_Error_string(code, text, &length) == MPI_SUCCESS);
   snprintf(name, sizeof name, "rank %d", size - 1);
   CHECK(strstr(text, name) != NULL);
@@ -473,6 +515,7 @@ int main(int argc, char** argv) {
   test_communicators();
   test_attributes();
   test_errors();
+  test_in_place_refused();
   test_truncation();
   test_small_rooms();
   test_synchronous();

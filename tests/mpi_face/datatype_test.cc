@@ -1,4 +1,4 @@
-// Tables of what datatypes say of themselves: envelopes, refusals, sizes, external32.
+// Tables of datatypes' properties: envelopes, refusals, sizes, external32.
 #include "interfaces/mpi/types/datatype.h"
 
 #include <gtest/gtest.h>

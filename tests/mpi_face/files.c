@@ -293,6 +293,68 @@ static void test_errors(void) {
   OK(MPI_File_close(&file));
 }
 
+// The last rank gives other arguments. All ranks hear which rank gave what.
+static void test_other_arguments(void) {
+  if (size == 1) return;
+  const int last = size - 1, is_last = rank == last;
+  char other[512], link[512], own[520], told[2000];
+  snprintf(other, sizeof other, "%s.other", path);
+  snprintf(link, sizeof link, "%s.link", path);
+  if (rank == 0) {
+    FILE* made = fopen(other, "w");
+    CHECK(made != NULL && fclose(made) == 0);
+    unlink(link);
+    CHECK(symlink(path, link) == 0);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_File file = MPI_FILE_NULL;
+  const int amode = MPI_MODE_RDWR;
+#define OPEN(name, mode) \
+  MPI_File_open(         \
+      MPI_COMM_WORLD, is_last ? (name) : path, is_last ? (mode) : amode, MPI_INFO_NULL, &file)
+#define LAST_GAVE(given, first) \
+  (snprintf(told, sizeof told, "rank %d gave %s, and rank 0 %s", last, given, first), told)
+  snprintf(own, sizeof own, "\"%s\"", path);
+  char both[600];
+  snprintf(both, sizeof both, "filename \"%s\"", other);
+  TELLS(OPEN(other, amode), MPI_ERR_NOT_SAME, LAST_GAVE(both, own));
+  snprintf(told, sizeof told, "rank %d refused the call: /nowhere/at/all", last);
+  TELLS(OPEN("/nowhere/at/all", amode), MPI_ERR_NO_SUCH_FILE, is_last ? "/nowhere/at/all" : told);
+  snprintf(told, sizeof told, "rank %d refused the call: filename", last);
+  TELLS(OPEN(NULL, amode), MPI_ERR_ARG, is_last ? "filename or fh is null" : told);
+  char modes[2][40];
+  snprintf(modes[0], sizeof *modes, "amode %d", MPI_MODE_RDONLY);
+  snprintf(modes[1], sizeof *modes, "%d", amode);
+  TELLS(OPEN(path, MPI_MODE_RDONLY), MPI_ERR_NOT_SAME, LAST_GAVE(modes[0], modes[1]));
+  OK(OPEN(link, amode));  // another name of the same file
+  MPI_Offset size_before = 0, size_after = 0;
+  OK(MPI_File_get_size(file, &size_before));
+  TELLS(MPI_File_set_size(file, is_last ? 5 : 3), MPI_ERR_NOT_SAME, LAST_GAVE("size 5", "3"));
+  TELLS(MPI_File_preallocate(file, is_last ? 5 : 3), MPI_ERR_NOT_SAME, LAST_GAVE("size 5", "3"));
+  OK(MPI_File_get_size(file, &size_after));
+  CHECK(size_before == size_after);
+  TELLS(MPI_File_set_atomicity(file, is_last), MPI_ERR_NOT_SAME, LAST_GAVE("flag 1", "0"));
+  TELLS(MPI_File_set_view(
+            file, 0, MPI_INT, MPI_INT, is_last ? "external32" : "native", MPI_INFO_NULL),
+        MPI_ERR_NOT_SAME,
+        LAST_GAVE("datarep \"external32\"", "\"native\""));
+  const MPI_Datatype type = is_last ? MPI_SHORT : MPI_INT;
+  TELLS(MPI_File_set_view(file, 0, type, type, "native", MPI_INFO_NULL),
+        MPI_ERR_NOT_SAME,
+        LAST_GAVE("an etype of the extent 2", "4"));
+  TELLS(MPI_File_seek_shared(file, is_last ? 7 : 1, MPI_SEEK_SET),
+        MPI_ERR_NOT_SAME,
+        LAST_GAVE("offset 7", "1"));
+  OK(MPI_File_seek_shared(file, 1, MPI_SEEK_SET));
+  int number = 0;
+  snprintf(told, sizeof told, "rank %d refused the call", last);
+  TELLS(MPI_File_read_ordered(file, &number, is_last ? -1 : 1, MPI_INT, MPI_STATUS_IGNORE),
+        is_last ? MPI_ERR_COUNT : MPI_ERR_IO,
+        is_last ? "count" : told);
+  OK(MPI_File_close(&file));
+  if (rank == 0) CHECK(unlink(other) == 0 && unlink(link) == 0);
+}
+
 static int convert(
     void* user, MPI_Datatype type, int count, void* file, MPI_Offset place, void* extra) {
   (void)user, (void)type, (void)count, (void)file, (void)place, (void)extra;
@@ -339,7 +401,7 @@ static void test_death(void) {
   char text[MPI_MAX_ERROR_STRING];
   int length = 0;
   OK(MPI_Error_string(code, text, &length));
-  CHECK(error_class(code) == MPI_ERR_PROC_ABORTED && strstr(text, "rank 1") != NULL);
+  CHECK(error_class(code) == MPIX_ERR_PROC_FAILED && strstr(text, "rank 1") != NULL);
   if (rank == 0) unlink(path);
   _exit(0);
 }
@@ -357,6 +419,7 @@ int main(int argc, char** argv) {
   test_shared_position();
   test_atomicity();
   test_errors();
+  test_other_arguments();
   test_representations();
   test_close();
   OK(MPI_Finalize());

@@ -332,8 +332,27 @@ TEST(Async, ACollectiveOfACallbackIsRefusedToAllRanks) {
 }
 
 TEST(Async, ACallbackHasAFunction) {
-  Work done;
-  EXPECT_THROW(done.on_done(nullptr), InvalidArgument);
+  run_threads(2, [](Communicator& comm) {
+    std::vector<int> x{comm.rank()};
+    std::vector<int> all(2);
+    std::atomic<int> calls{0};
+    Work pending = comm.all_gather_async(x, all);
+    Work ended = comm.barrier_async();
+    ended.wait();
+    Work none;
+    for (Work* work : {&pending, &ended, &none}) {
+      const std::function<void()> functions[] = {nullptr, {}};
+      for (const auto& f : functions) {
+        const Outcome outcome = outcome_of([&] { work->on_done(f); });
+        EXPECT_EQ(outcome.kind, "InvalidArgument");
+        EXPECT_NE(outcome.message.find("f is empty"), std::string::npos) << outcome.message;
+      }
+      work->on_done([&] { ++calls; });
+      work->wait();
+    }
+    EXPECT_EQ(calls, 3);
+    EXPECT_EQ(all, std::vector<int>({0, 1}));
+  });
 }
 
 // More ranks than processors: waits must give the processor away.

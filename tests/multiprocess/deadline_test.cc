@@ -1,5 +1,5 @@
-// Ranks that stop or come late: who waits hears at its deadline who is missing, and what that one
-// was last seen doing.
+// Ranks that stop or come late. At its deadline, a waiting rank learns which rank is missing, and
+// what that one was last seen doing.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -18,10 +18,12 @@ using Call = std::function<void(Communicator&)>;
 constexpr std::size_t kLong = 1 << 18;  // floats: sent only when the other side receives
 constexpr milliseconds kLate{300};
 
-// A call of each rank that never ends by itself.
+// A call of each rank. `circle`: the ranks that wait for each other; none if all calls end. Ranks
+// that wait for these are named as well if they came before the error.
 struct Case {
   const char* name;
   int size;
+  std::vector<int> circle;
   Call call;
 };
 
@@ -32,53 +34,63 @@ void receive(Communicator& comm, int source) {
 
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = {
-      {"both receive", 2, [](Communicator& c) { receive(c, 1 - c.rank()); }},
-      {"a circle of three", 3, [](Communicator& c) { receive(c, (c.rank() + 1) % 3); }},
+      {"both receive", 2, {0, 1}, [](Communicator& c) { receive(c, 1 - c.rank()); }},
+      {"a circle of three", 3, {0, 1, 2}, [](Communicator& c) { receive(c, (c.rank() + 1) % 3); }},
       {"both send what is long",
        2,
+       {0, 1},
        [](Communicator& c) { c.send(std::vector<float>(kLong), 1 - c.rank()); }},
       {"a receive and a barrier",
        2,
+       {0, 1},
        [](Communicator& c) { c.rank() == 0 ? receive(c, 1) : c.barrier(); }},
-      {"all receive from anybody", 3, [](Communicator& c) { receive(c, kAnySource); }},
+      {"all receive from anybody", 3, {0, 1, 2}, [](Communicator& c) { receive(c, kAnySource); }},
       {"a probe and a receive",
        2,
+       {0, 1},
        [](Communicator& c) {
          if (c.rank() == 0) return receive(c, 1);
          static_cast<void>(c.probe(0));
        }},
       {"a probe and a split",
        2,
+       {0, 1},
        [](Communicator& c) {
          if (c.rank() == 0) return static_cast<void>(c.probe(1));
          static_cast<void>(c.split({.color = 0}));
        }},
       {"a receive and a duplicate",
        2,
+       {0, 1},
        [](Communicator& c) {
          if (c.rank() == 0) return receive(c, 1);
          static_cast<void>(c.duplicate());
        }},
       {"a receive and a new group",
        3,
+       {0, 1},
        [](Communicator& c) {
          if (c.rank() == 0) return receive(c, 1);
          static_cast<void>(c.new_group(std::vector<int>{0, 2}));
        }},
       {"a receive and a group of each host",
        2,
+       {0, 1},
        [](Communicator& c) { c.rank() == 0 ? receive(c, 1) : static_cast<void>(c.intra_node()); }},
       {"a receive and a split of several",
        3,
+       {1, 2},
        [](Communicator& c) {
          if (c.rank() == 2) return receive(c, 1);
          static_cast<void>(c.split({.color = c.rank()}));
        }},
       {"one waits for itself",
        2,
+       {0},
        [](Communicator& c) { c.rank() == 0 ? receive(c, 0) : c.barrier(); }},
       {"another tag",
        2,
+       {0, 1},
        [](Communicator& c) {
          std::vector<float> array(kLong);
          if (c.rank() == 0) return c.send(array, 1, {.tag = 1});
@@ -86,6 +98,7 @@ const std::vector<Case>& cases() {
        }},
       {"a root that receives first",
        3,
+       {0, 1},
        [](Communicator& c) {
          std::vector<float> array(kLong);
          if (c.rank() == 0) return receive(c, 1);
@@ -93,6 +106,7 @@ const std::vector<Case>& cases() {
        }},
       {"exchanges with the wrong neighbour",
        3,
+       {0, 1, 2},
        [](Communicator& c) {
          std::vector<float> out(kLong), in(kLong);
          c.send_recv(out, (c.rank() + 1) % 3, in, (c.rank() + 1) % 3);
@@ -113,7 +127,11 @@ TEST(Deadlock, IsToldAtOnceToAll) {
     });
     for (const auto& rank : ranks) {
       EXPECT_EQ(rank.get("call"), "DeadlockError") << one.name << ": " << rank.get("call.message");
-      EXPECT_EQ(rank.get("call.missing"), one.size == 2 ? "0,1" : "0,1,2") << one.name;
+      const std::string named = rank.get("call.missing");
+      for (const int member : one.circle) {
+        EXPECT_NE(named.find(std::to_string(member)), std::string::npos)
+            << one.name << ": " << named;
+      }
       EXPECT_EQ(rank.get("later"), "DeadlockError") << one.name;
       EXPECT_EQ(rank.get("rebuilt"), "ok") << one.name << ": " << rank.get("rebuilt.message");
     }
@@ -155,6 +173,7 @@ const std::vector<Case>& waits() {
   static const std::vector<Case> all = {
       {"a late sender",
        2,
+       {},
        [](Communicator& c) {
          if (c.rank() == 0) return receive(c, 1);
          std::this_thread::sleep_for(kLate);
@@ -162,6 +181,7 @@ const std::vector<Case>& waits() {
        }},
       {"a chain that ends",
        3,
+       {},
        [](Communicator& c) {
          if (c.rank() < 2) receive(c, c.rank() == 0 ? 1 : kAnySource);
          if (c.rank() == 2) std::this_thread::sleep_for(kLate);
@@ -169,6 +189,7 @@ const std::vector<Case>& waits() {
        }},
       {"more small messages than there is room for",
        2,
+       {},
        [](Communicator& c) {
          std::vector<float> array(256);
          if (c.rank() == 0) {
@@ -182,6 +203,7 @@ const std::vector<Case>& waits() {
        }},
       {"a long message for one that is late",
        2,
+       {},
        [](Communicator& c) {
          std::vector<float> array(kLong * 16);
          for (int i = 0; i < 3; ++i) {
@@ -209,7 +231,7 @@ TEST(Deadlock, IsNotWhatEndsByItself) {
   }
 }
 
-// Neither of two communicators knows what the other's calls wait for.
+// A communicator does not know the ranks that calls of another one wait for.
 TEST(Deadlock, AcrossCommunicatorsIsLeftToTheDeadline) {
   const auto ranks = run_job({.size = 2}, [](Rank& rank) {
     World world = rank.join();

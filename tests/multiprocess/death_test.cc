@@ -1,5 +1,6 @@
 // Ranks that die: every survivor hears which one, whatever it was doing.
 #include <fmt/format.h>
+#include <grp.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <random>
 #include <thread>
 
@@ -194,8 +196,7 @@ INSTANTIATE_TEST_SUITE_P(Death, Collectives, testing::ValuesIn(names()), [](cons
   return each.param;
 });
 
-// --- How it dies, and what the others do
-// ----------------------------------------------------------
+// --- How it dies, and what the others do --------------------------------------------------------
 
 TEST(Death, ByAnyCauseIsNoticed) {
   for (const Manner manner : {Manner::kAbort, Manner::kSegfault, Manner::kExit}) {
@@ -229,6 +230,8 @@ TEST(Death, IsNoticedWhileACoreFileIsWritten) {
   ASSERT_NE(mkdtemp(folder), nullptr);
   if (!HeldFolder(folder).is_held()) GTEST_SKIP() << "needs root, to hold up the core file";
   const int victim = 1;
+  std::vector<gid_t> groups(2000);
+  std::iota(groups.begin(), groups.end(), gid_t{1'000'000});
   const auto ranks = run_job(
       {.size = 3},
       [&](Rank& rank) {
@@ -241,6 +244,8 @@ TEST(Death, IsNoticedWhileACoreFileIsWritten) {
         Communicator apart = comm.new_group(others);
         if (rank.rank() == victim) {
           rank.check(allow_core_files(), "core files are not allowed");
+          // The list of groups is the first long line of /proc/PID/status.
+          rank.check(setgroups(groups.size(), groups.data()) == 0, "groups are refused");
           rank.await(0, 1);
           die(Manner::kSegfault);
         }
@@ -411,8 +416,8 @@ TEST(Death, InTheMiddleOfALongMessageIsNoticed) {
   expect_named(ranks, victim, "call");
 }
 
-// A receive that does not need the dead rank takes no harm while it waits; what comes after it
-// does.
+// A waiting receive that does not need the dead rank is not harmed. The next call that needs it
+// fails.
 TEST(Death, OfAThirdRankDuringAMessageIsNotForgotten) {
   const int victim = 2;
   const auto ranks = run_job(

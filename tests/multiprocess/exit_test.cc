@@ -150,7 +150,7 @@ TEST(Exit, InGoodOrderIsToldApartFromADeath) {
   }
 }
 
-// --- What is left behind ------------------------------------------------------------------------
+// --- Leftovers -----------------------------------------------------------------------------------
 
 std::set<std::string> names_in(const std::string& folder) {
   std::set<std::string> names;
@@ -196,8 +196,9 @@ struct Ending {
   const char* name;
   void (*end)(World& world);
   const char* told;
-  bool goes_unseen = false;  // by ranks of other hosts, who see that it is gone
+  const char* from_afar = nullptr;  // the message of ranks of other hosts, if it is another
 };
+constexpr const char* kIsGone = "is gone (its process has ended";
 // The ways in which a rank's process ends, and the others' messages.
 const std::vector<Ending>& endings() {
   static const std::vector<Ending> all = {
@@ -215,10 +216,33 @@ const std::vector<Ending>& endings() {
       {"a reason, and _exit",
        [](World&) { tell_end("ran out of fuel"), _exit(1); },
        "ran out of",
-       true},
+       kIsGone},
       {"close at exit", [](World& w) { w.leave_at_exit(), w.close(), exit(5); }, "exit status 5"},
-      {"_exit", [](World&) { _exit(6); }, "exited with code 6 and without leaving the job", true},
-      {"SIGABRT", [](World&) { abort(); }, "was killed by signal 6 (SIGABRT)", true},
+      {"_exit",
+       [](World&) { _exit(6); },
+       "exited with code 6 and without leaving the job",
+       kIsGone},
+      {"SIGABRT", [](World&) { abort(); }, "was killed by signal 6 (SIGABRT)", kIsGone},
+      {"close, and a reason",
+       [](World& w) { w.close(), tell_end("ran out"), exit(1); },
+       "ran out",
+       "ended in good order"},
+      {"trouble, and exit(0)",
+       [](World&) { tell_trouble("its reader is lost"), exit(0); },
+       "ended in good order, after its reader is lost"},
+      {"trouble, and exit(3)",
+       [](World&) { tell_trouble("its reader is lost"), exit(3); },
+       "ended with exit status 3"},
+      {"trouble, and SIGABRT",
+       [](World&) { tell_trouble("its reader is lost"), abort(); },
+       "was killed by signal 6 (SIGABRT), after its reader is lost,",
+       kIsGone},
+      {"trouble, and a reason",
+       [](World&) { tell_trouble("its reader is lost"), tell_end("ran out"), exit(1); },
+       "ran out"},
+      {"trouble after a reason",
+       [](World&) { tell_end("ran out"), tell_trouble("its reader is lost"), exit(1); },
+       "ran out"},
   };
   return all;
 }
@@ -241,8 +265,8 @@ void expect_endings_are_told(World (*join)(const Rank& rank), bool from_afar) {
                                {1});
     EXPECT_EQ(ranks[0].get("recv"), "PeerDied");
     const std::string text = ranks[0].get("recv.message");
-    const char* told =
-        from_afar && ending.goes_unseen ? "is gone (its process has ended" : ending.told;
+    const bool differs = from_afar && ending.from_afar != nullptr;
+    const char* told = differs ? ending.from_afar : ending.told;
     EXPECT_NE(text.find(told), std::string::npos) << text;
   }
 }
@@ -255,6 +279,134 @@ class ExitOfHosts : public PretendedHosts {};
 
 TEST_F(ExitOfHosts, IsToldByItsStatusAndReason) {
   expect_endings_are_told([](const Rank& rank) { return join(rank, each_alone); }, true);
+}
+
+// The function that the destructor of a global object calls. That runs after hocket's handlers,
+// also where a test before this one has registered them.
+std::function<void()>& after_hocket() {
+  static auto* const function = new std::function<void()>;
+  return *function;
+}
+struct AtTheEnd {
+  ~AtTheEnd() {
+    if (after_hocket()) after_hocket()();
+  }
+} const at_the_end;
+
+struct LateCall {
+  const char* name;
+  void (*make)(Communicator& world, Communicator& group);
+};
+const std::vector<LateCall>& late_calls() {
+  static std::vector<int> x(2);
+  static const std::vector<LateCall> all = {
+      {"barrier", [](Communicator& world, Communicator&) { world.barrier(); }},
+      {"barrier of a group", [](Communicator&, Communicator& group) { group.barrier(); }},
+      {"barrier_async", [](Communicator& world, Communicator&) { world.barrier_async().wait(); }},
+      {"all_reduce", [](Communicator& world, Communicator&) { world.all_reduce(x); }},
+      {"duplicate",
+       [](Communicator& world, Communicator&) { static_cast<void>(world.duplicate()); }},
+      {"rebuild", [](Communicator& world, Communicator&) { static_cast<void>(world.rebuild()); }},
+      {"symmetric",
+       [](Communicator& world, Communicator&) {
+         static_cast<void>(world.symmetric().empty<float>(10));
+       }},
+      {"send", [](Communicator& world, Communicator&) { world.send(x, 1 - world.rank()); }},
+      {"recv", [](Communicator& world, Communicator&) { world.recv(x, 1 - world.rank()); }},
+      {"probe of itself", [](Communicator&, Communicator& group) { group.probe(group.rank()); }},
+  };
+  return all;
+}
+
+TEST(Exit, RefusesLaterCallsBecauseTheProcessEnds) {
+  const auto ranks = run_job({.size = 2}, [](Rank& rank) {
+    World world = rank.join();
+    Communicator group = world.communicator().duplicate();
+    world.communicator().barrier();
+    after_hocket() = [&] {
+      for (const LateCall& call : late_calls()) {
+        rank.attempt(call.name, [&] { call.make(world.communicator(), group); });
+      }
+      rank.report("close", outcome_of([&] { world.close(); }));
+    };
+    exit(0);
+  });
+  for (const Result& rank : ranks) {
+    EXPECT_TRUE(rank.exited());
+    for (const LateCall& call : late_calls()) {
+      const std::string key = fmt::format("{}.message", call.name);
+      const std::string text = rank.get(key);
+      EXPECT_NE(rank.get(call.name), "ok") << call.name;
+      EXPECT_NE(text.find("this process is ending"), std::string::npos)
+          << call.name << ": " << text;
+    }
+    EXPECT_EQ(rank.get("close"), "ok");
+  }
+}
+
+// Its main thread hears of this, and not that a rank of its own number has gone.
+TEST(Exit, ByAnotherThreadEndsTheCallUnderWay) {
+  constexpr int kHasHeard = 0;
+  const auto ranks =
+      run_job({.size = 3},
+              [](Rank& rank) {
+                World world = rank.join();
+                auto& comm = world.communicator();
+                comm.barrier();
+                std::vector<int> x(2);
+                if (rank.rank() == 1) {
+                  after_hocket() = [&] { rank.await(kHasHeard, 1); };
+                  std::thread([] {
+                    std::this_thread::sleep_for(milliseconds(20));
+                    exit(3);
+                  }).detach();
+                }
+                rank.attempt("call", [&] { comm.recv(x, rank.rank() == 1 ? 0 : 1); });
+                if (rank.rank() != 1) return;
+                const auto status = comm.status();
+                rank.report("status", status ? status->message : "none");
+                rank.mark(kHasHeard);
+                for (;;) pause();
+              },
+              {1});
+  EXPECT_TRUE(ranks[1].exited(3));
+  EXPECT_EQ(ranks[1].get("call"), "Aborted");
+  for (const char* each : {"call.message", "status"}) {
+    const std::string text = ranks[1].get(each);
+    EXPECT_NE(text.find("this process is ending"), std::string::npos) << text;
+  }
+  for (const std::size_t other : {0, 2}) {
+    EXPECT_EQ(ranks[other].get("call"), "PeerDied");
+    const std::string text = ranks[other].get("call.message");
+    EXPECT_NE(text.find("ended with exit status 3"), std::string::npos) << text;
+  }
+}
+
+// The end compares calls on the communicator. The main thread, which begins a call meanwhile, is
+// not told that two threads use it.
+TEST(Exit, ByAnotherThreadIsNoSecondUser) {
+  for (int round = 0; round < 30; ++round) {
+    const auto ranks = run_job({.size = 3},
+                               [](Rank& rank) {
+                                 World world = rank.join();
+                                 world.communicator().barrier();
+                                 after_hocket() = [&] { rank.await(0, 3); };
+                                 if (rank.rank() == 1) {
+                                   std::thread([] {
+                                     std::this_thread::sleep_for(milliseconds(5));
+                                     exit(0);
+                                   }).detach();
+                                 }
+                                 rank.attempt("call", [&] {
+                                   for (std::vector<int> x(3);;) world.communicator().all_reduce(x);
+                                 });
+                                 rank.mark(0);
+                                 while (rank.rank() == 1) pause();
+                               },
+                               {1});
+    const std::string text = ranks[1].get("call.message");
+    ASSERT_NE(text.find("this process is ending"), std::string::npos) << text;
+  }
 }
 
 TEST(Exit, ByKillingAllRanksLeavesNothingBehind) {

@@ -224,7 +224,7 @@ TEST(Groups, CostFewPages) {
   });
 }
 
-// No room for another group: everybody hears, and what was there goes on.
+// There is no room for another group. All ranks get an error, and existing groups go on.
 TEST(Groups, WithoutRoomAreAClearErrorOnAll) {
   const auto ranks = run_job({.size = 3, .segment_bytes = std::size_t{32} << 20}, [](Rank& rank) {
     World world = rank.join();

@@ -115,6 +115,38 @@ TEST(Messages, AsyncOnesSayWhoSentThemWhenTheyHaveCome) {
   });
 }
 
+// An asynchronous receive whose message has arrived ends at its start.
+TEST(Messages, AsyncOnesThatHaveComeBeforeSayWhoSentThem) {
+  run_job({.size = 2}, [](Rank& rank) {
+    World world = rank.join();
+    auto& comm = world.communicator();
+    for (const std::size_t count : {0, 3, 1500, 30'000}) {
+      std::vector<std::uint64_t> in(count);
+      if (rank.rank() == 0) {
+        const auto out = message(0, 7, count);
+        Work sends = comm.send_async(out, 1, {.tag = 7});
+        sends.wait();
+        comm.barrier();
+        continue;
+      }
+      static_cast<void>(comm.probe(0, {.tag = 7}));
+      Work work = comm.recv_async(in, kAnySource, {.tag = kAnyTag});
+      Work moved = std::move(work);
+      rank.check(!work.received(), "a Work that was moved from tells who sent");  // NOLINT
+      bool is_told = false;
+      moved.on_done([&] { is_told = true; });
+      moved.wait();
+      const auto received = moved.received();
+      rank.check(is_told, "on_done did not run");
+      rank.check(
+          received && received->source == 0 && received->tag == 7 && received->count == count,
+          "it does not say who sent");
+      rank.check(in == message(0, 7, count), "a message is wrong");
+      comm.barrier();
+    }
+  });
+}
+
 TEST(Messages, LongOnesBothWaysAtOnceFinish) {
   for (const char* engine : {"shm", "algorithm"}) {
     run_job({.size = 2, .engines = {engine}}, [](Rank& rank) {

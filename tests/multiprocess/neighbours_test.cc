@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -193,6 +194,12 @@ TEST(Neighbours, AGridKnowsWhoIsWhere) {
     rank.check(right.destination == 3 * row + (column + 1) % 3, "right");
     rank.check(far.destination == 3 * row + (column + 2) % 3, "four to the left");
     rank.check(grid.shift(0, 2147483647).destination == kNullRank, "far beyond the end");
+    const Shift farthest = grid.shift(0, std::numeric_limits<int>::min());
+    rank.check(farthest.source == kNullRank && farthest.destination == kNullRank,
+               "as far as an int goes");
+    const Shift around = grid.shift(1, std::numeric_limits<int>::min());  // a multiple of 3, less 2
+    rank.check(around.destination == 3 * row + (column + 1) % 3, "far around");
+    rank.check(around.source == 3 * row + (column + 2) % 3, "from far around");
     struct Wrong {
       std::function<void()> use;
       std::string why;
@@ -209,6 +216,7 @@ TEST(Neighbours, AGridKnowsWhoIsWhere) {
         {[&] { static_cast<void>(grid.shift(2)); }, "axis is 2"},
         {[&] { grid.neighbour_exchange(strided(x.data(), {4, 4}), 2); }, "too few"},
         {[&] { grid.neighbour_exchange(strided(x.data(), {16})); }, "the array 1 axes"},
+        {[&] { grid.neighbour_exchange(strided(x.data(), {4, 4}, {0, 1})); }, "share memory"},
     };
     for (const Wrong& each : wrong) {
       const Outcome outcome = outcome_of(each.use);

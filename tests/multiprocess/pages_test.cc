@@ -10,7 +10,7 @@
 
 #include "collectives.h"
 #include "foundation/os/segment.h"
-#include "membership/control/host.h"
+#include "membership/control/host/host.h"
 #include "pretended_pages.h"
 #include "ranks.h"
 
@@ -82,8 +82,8 @@ TEST(Pages, ABlockThatIsTakenAnewIsZeroAndItsNeighboursStay) {
     std::vector<Block> living;
     for (int round = 0; round < 600; ++round) {
       const std::size_t wanted = 1 + static_cast<std::size_t>(round * 7919 % 90'000);
-      const std::uint64_t offset = host.allocate(wanted, holders);
-      std::byte* at = host.at(offset);
+      const std::uint64_t offset = host.memory.allocate(wanted, holders);
+      std::byte* at = host.memory.at(offset);
       ASSERT_EQ(std::count(at, at + wanted, std::byte{}), static_cast<std::ptrdiff_t>(wanted))
           << "round " << round;
       const int value = 1 + round % 250;
@@ -92,12 +92,12 @@ TEST(Pages, ABlockThatIsTakenAnewIsZeroAndItsNeighboursStay) {
       if (living.size() < 40) continue;
       const auto leaves = living.begin() + round * 31 % 40;
       for (const Block& block : living) {
-        const std::byte* data = host.at(block.offset);
+        const std::byte* data = host.memory.at(block.offset);
         ASSERT_EQ(std::count(data, data + block.bytes, std::byte(block.value)),
                   static_cast<std::ptrdiff_t>(block.bytes))
             << "round " << round;
       }
-      host.release(leaves->offset);
+      host.memory.release(leaves->offset);
       living.erase(leaves);
     }
   }

@@ -33,7 +33,7 @@ void check_works(const Rank& rank, Communicator& comm, int salt = 0) {
   }
 }
 
-// Calls until it fails; then rebuilds until a round of calls ends well on what is left.
+// Rebuilds until a barrier succeeds on the ranks that are left.
 Communicator go_on(const Rank& rank, Communicator comm, const RebuildOptions& options = {}) {
   for (int tries = 0; tries < 20; ++tries) {
     comm = comm.rebuild(options);
@@ -514,7 +514,7 @@ TEST(Rebuild, IsOpenToThreads) {
   }
 }
 
-// A rank is killed at any point of what the others do about the first death.
+// A second rank is killed at any point of the others' reaction to the first death.
 void random_rounds(unsigned seed, int rounds, const std::vector<std::string>& engines) {
   std::mt19937 random(seed);
   for (int round = 0; round < rounds; ++round) {

@@ -1,5 +1,5 @@
-// Kernels that say no: what a container's profile or an older kernel refuses is done in a slower
-// way, or named by init. Nothing spins, hangs, or hides a death.
+// Kernels that refuse system calls, as a container's profile or an old version does. hocket then
+// uses a slower way, or init fails and names the call. Nothing spins, hangs, or hides a death.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -55,8 +55,8 @@ std::map<std::string, std::chrono::nanoseconds> busy_times() {
   return times;
 }
 
-// In an idle rank no thread spins. A spinning thread always runs or waits for a processor, even on
-// a busy machine.
+// Checks that no thread of an idle rank spins. A spinning thread always runs or waits for a
+// processor, even on a busy machine.
 void expect_idle(const Rank& rank) {
   const auto before = busy_times();
   const auto begin = Clock::now();

@@ -1,4 +1,4 @@
-// Waits for whichever of several calls ends first.
+// Waits for the first of several calls to end.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -108,6 +108,10 @@ TEST(Waits, WhatCannotEndIsRefused) {
   std::array<Work, 1> done;
   EXPECT_EQ(wait_some(done), Places{0});
   EXPECT_THROW(static_cast<void>(wait_some({})), InvalidArgument);
+  Work* const none[] = {nullptr};
+  EXPECT_THROW(static_cast<void>(wait_some_of(none)), InvalidArgument);
+  EXPECT_THROW(static_cast<void>(wait_any_of(none)), InvalidArgument);
+  EXPECT_THROW(static_cast<void>(wait_all_of(none, kForever)), InvalidArgument);
   EXPECT_THROW(static_cast<void>(wait_any({})), InvalidArgument);
   EXPECT_THROW(static_cast<void>(wait_any(done, seconds(-1))), InvalidArgument);
   EXPECT_THROW(static_cast<void>(wait_all(done, seconds(-1))), InvalidArgument);

@@ -23,16 +23,22 @@ def pytest_addoption(parser):
     parser.addoption("--faults-log", help="a file that gets a line for each of them")
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "watchdog(seconds): another limit for a test that computes")
+
+
 @pytest.fixture(autouse=True)
-def watchdog():
+def watchdog(request):
     """No test hangs: first it is interrupted, and where that does not help, the run is ended."""
+    marker = request.node.get_closest_marker("watchdog")
+    seconds = marker.args[0] if marker else WATCHDOG_SECONDS
 
     def ring(*_):
-        raise TimeoutError(f"watchdog: the test took more than {WATCHDOG_SECONDS} s")
+        raise TimeoutError(f"watchdog: the test took more than {seconds} s")
 
     previous = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(WATCHDOG_SECONDS)
-    faulthandler.dump_traceback_later(WATCHDOG_SECONDS + 15, exit=True)
+    signal.alarm(seconds)
+    faulthandler.dump_traceback_later(seconds + 15, exit=True)
     yield
     signal.alarm(0)
     faulthandler.cancel_dump_traceback_later()
@@ -56,3 +62,14 @@ def alone():
     """The tests themselves are no job's ranks, wherever they are started."""
     for variable in [name for name in os.environ if name.startswith("HOCKET_")]:
         del os.environ[variable]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def deadlocks_last(request, alone):
+    """Lets ranks wait for each other until something else ends them, as many of these tests do."""
+    if request.path.parent.name not in ("jobs", "gpus"):
+        yield
+        return
+    os.environ["HOCKET_DEADLOCK_AFTER"] = "0"
+    yield
+    os.environ.pop("HOCKET_DEADLOCK_AFTER", None)

@@ -21,10 +21,10 @@ class Traffic : public relacy::Program {
  public:
   static constexpr int kThreads = 2;
   void before() override {
-    relacy::share(shared_.get(), sizeof(ChannelShared));
+    relacy::share(shared_.get(), sizeof(Shared));
     relacy::share(ring_.get(), kCapacity);
     // Both have been here for some time.
-    for (std::size_t i = 0; i < ChannelShared::kRecords - 1; ++i) {
+    for (std::size_t i = 0; i < kRecords - 1; ++i) {
       writer_.write({}, {}, 0);
       reader_.pop();
     }
@@ -53,10 +53,15 @@ class Traffic : public relacy::Program {
   }
 
   static constexpr std::size_t kCapacity = 1024;
-  std::unique_ptr<ChannelShared> shared_ = std::make_unique<ChannelShared>();
+  static constexpr std::size_t kRecords = 32;
+  struct Shared {
+    ChannelShared channel;
+    RecordLines records[kRecords];
+  };
+  std::unique_ptr<Shared> shared_ = std::make_unique<Shared>();
   std::unique_ptr<std::byte[]> ring_ = std::make_unique<std::byte[]>(kCapacity);
-  RingChannel writer_{shared_.get(), ring_.get(), kCapacity};
-  RingChannel reader_{shared_.get(), ring_.get(), kCapacity};
+  RingChannel writer_{&shared_->channel, kRecords, ring_.get(), kCapacity};
+  RingChannel reader_{&shared_->channel, kRecords, ring_.get(), kCapacity};
 };
 
 TEST(RingChannel, ShortMessagesComeWholeAndInOrder) {

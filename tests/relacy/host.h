@@ -7,7 +7,7 @@
 
 #include "foundation/os/segment.h"
 #include "membership/control/group.h"
-#include "membership/control/host.h"
+#include "membership/control/host/host.h"
 #include "system.h"
 
 namespace hocket::relacy {

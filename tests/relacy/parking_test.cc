@@ -1,8 +1,8 @@
-// Sleeping on a doorbell, and ringing it (membership/control/host.h), with and without membarrier.
+// Sleeping on a doorbell, and ringing it (control/host/doorbells.h), with and without membarrier.
 #include "calls/call/waiter.h"
 #include "foundation/base/atomic.h"
 #include "host.h"
-#include "membership/control/host.h"
+#include "membership/control/host/host.h"
 #include "scenario.h"
 
 namespace hocket::control {
@@ -17,14 +17,14 @@ class Sleeper : public relacy::Program {
     HostControl& own = host_.host(rank);
     if (rank != kRanks - 1) {
       words_[rank].store(1, std::memory_order_release);
-      own.ring(kRanks - 1);
+      own.doorbells.ring(kRanks - 1);
       return;
     }
     for (int peer = 0; peer < kRanks - 1; ++peer) {
       while (!has_come(peer)) {
-        const std::uint32_t ticket = own.before_sleep();
-        if (!has_come(peer)) own.sleep(ticket, base::Deadline::never());
-        own.after_sleep();
+        const std::uint32_t ticket = own.doorbells.before_sleep();
+        if (!has_come(peer)) own.doorbells.sleep(ticket, base::Deadline::never());
+        own.doorbells.after_sleep();
       }
     }
   }
@@ -44,7 +44,7 @@ class WaiterBesideRingAll : public relacy::Program {
   void thread(int rank) override {
     if (rank == 0) {
       word_.store(1, std::memory_order_relaxed);
-      host_.host(0).ring_all();
+      host_.host(0).doorbells.ring_all();
       return;
     }
     call::Waiter waiter(host_.host(1));

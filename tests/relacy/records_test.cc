@@ -85,7 +85,7 @@ class Refusals : public relacy::Program {
   relacy::Host host_{2};
 };
 
-// Two ranks see different things go wrong; all three take the first for what ended the group.
+// Two ranks see different failures. All three take the first one as the cause of the group's end.
 class FirstFailure : public relacy::Program {
  public:
   static constexpr int kThreads = 3;
@@ -99,9 +99,9 @@ class FirstFailure : public relacy::Program {
                   .signature = signature_of(static_cast<std::uint64_t>(1 + rank))});
     } else {
       while (!group.failed()) {
-        const std::uint32_t ticket = group.host().before_sleep();
-        if (!group.failed()) group.host().sleep(ticket, base::Deadline::never());
-        group.host().after_sleep();
+        const std::uint32_t ticket = group.host().doorbells.before_sleep();
+        if (!group.failed()) group.host().doorbells.sleep(ticket, base::Deadline::never());
+        group.host().doorbells.after_sleep();
       }
     }
     const Failure failure = group.failure();

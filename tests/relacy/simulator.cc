@@ -22,7 +22,7 @@
 namespace hocket::relacy {
 namespace {
 
-// Holds differences to what the value began with, as it begins with zero, for all threads.
+// Holds the difference from the initial value, because Relacy begins each cell with zero.
 using Cell = rl::generic_atomic<std::uint64_t, true>;
 using Token = rl::var<int>;
 
@@ -60,7 +60,7 @@ rl::debug_info info_of(Site site) {
   return rl::debug_info(site.function_name(), site.file_name(), site.line());
 }
 
-// An operation as it is executed: recorded, and weakened if that is the mutation under test.
+// An operation as it is executed. It is recorded, and weakened if it is the mutation under test.
 struct Made {
   rl::memory_order order;
   bool dropped;
@@ -274,7 +274,8 @@ void write_plain(void* value, Site site) {
 }
 
 namespace {
-// Every eighth byte at most stands for its neighbours; of what is long the ends and the middle do.
+// Calls `use` with the first, the middle and the last word of eight bytes of a range, which stand
+// for all of it.
 template <typename Use>
 void each_mark(const void* at, std::size_t bytes, const Use& use) {
   if (!running() || bytes == 0) return;

@@ -63,7 +63,8 @@ void yield() noexcept;
 // A number other than 0, which no other thread of the program has; `before` acts as the first.
 std::uintptr_t this_thread() noexcept;
 
-// --- What the headers beside this one stand on ---------------------------------------------------
+// --- Functions for the headers of this folder ----------------------------------------------------
+
 enum class Update { kAdd, kOr, kAnd, kExchange };
 std::uint64_t load(const void* at, std::uint64_t initial, std::memory_order order, Site site);
 void store(

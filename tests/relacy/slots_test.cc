@@ -1,5 +1,6 @@
-// Collectives through slots and chunks (engines/shm/shm_group.h, small.cc, exchange.h, move.cc,
-// reductions.cc): who writes where, how far ranks run ahead, what is read when.
+// Collectives through slots and chunks (engines/shm/shm_group.h, small.cc, small_among_many.cc,
+// exchange.h, move.cc, reductions.cc): no rank overwrites data that another still reads, however
+// far ranks run ahead.
 #include <cstdlib>
 #include <memory>
 #include <stdexcept>
@@ -28,7 +29,7 @@ class Ranks : public relacy::Program {
   static constexpr int kThreads = Calls::kRanks;
 
   Ranks() {
-    const std::size_t bytes = ShmGroup::bytes(kThreads) + 4096;
+    const std::size_t bytes = ShmGroup::bytes(kThreads, true) + 4096;
     memory_.reset(static_cast<std::byte*>(std::calloc(bytes, 1)));
     relacy::share(memory_.get(), bytes);
     const auto at = reinterpret_cast<std::uintptr_t>(memory_.get());
@@ -38,7 +39,8 @@ class Ranks : public relacy::Program {
           host_.group(rank),
           consistency_,
           aligned,
-          engine::GroupFacts{.rank = rank, .size = kThreads, .hosts = {}}));
+          engine::GroupFacts{.rank = rank, .size = kThreads, .hosts = {}},
+          true));
     }
   }
 
@@ -77,9 +79,10 @@ class Ranks : public relacy::Program {
     for (std::size_t i = 0; i < out.size(); i += kCount) {
       const int from = gathers ? static_cast<int>(i / kCount) : root;
       std::int64_t expected = value(from, sequence);
-      if (kind == Kind::kAllReduce || kind == Kind::kReduce) {
+      if (kind == Kind::kAllReduce || kind == Kind::kReduce || kind == Kind::kScan) {
         expected = 0;
-        for (int r = 0; r < kThreads; ++r) expected += value(r, sequence);
+        const int end = kind == Kind::kScan ? rank + 1 : kThreads;
+        for (int r = 0; r < end; ++r) expected += value(r, sequence);
       }
       HOCKET_CHECK(out[i] == expected && out[i + kCount / 2] == expected &&
                    out[i + kCount - 1] == expected);
@@ -88,8 +91,18 @@ class Ranks : public relacy::Program {
 
   void run(ShmGroup& group, const Call& call) {
     const bool is_small = slot_bytes(call.signature, kThreads) <= kSlotBytes;
-    if (is_small && attempt_small(group, call)) return;
-    engine::Task task = is_small                                  ? small(group, call)
+    const ManyRanks many{.seconds_ranks = 0,
+                         .rows_ranks = Calls::kManyFrom,
+                         .scan_width = 2,
+                         .collected_ranks = Calls::kManyFrom,
+                         .all_reduce_ranks = Calls::kManyFrom,
+                         .all_reduce_total = 0,
+                         .reduce_ranks = Calls::kManyFrom,
+                         .reduce_total = 0,
+                         .reduce_part = 48};
+    const SmallWay way = small_way_of(call.signature, kThreads, many);
+    if (is_small && attempt_among_many(group, call, way, many)) return;
+    engine::Task task = is_small ? small_among_many(group, call, way, many)
                         : call.signature.kind == Kind::kAllReduce ? two_shot_reduce(group, call)
                                                                   : shm::move(group, call);
     while (task.step() == engine::Poll::kPending) relacy::yield();
@@ -104,6 +117,7 @@ class Ranks : public relacy::Program {
 // Two slots in turn. No slot is overwritten too early, though no rank asks.
 struct AmongAll {
   static constexpr int kRanks = 2;
+  static constexpr int kManyFrom = 100;
   static constexpr std::size_t kCount = 130;
   static constexpr Kind kKinds[] = {Kind::kAllReduce, Kind::kAllGather, Kind::kAllReduce};
   static int root(std::uint64_t) { return 0; }
@@ -114,6 +128,7 @@ struct AmongThree : AmongAll {
 // A root that runs ahead as far as there are slots, and no further.
 struct Rooted {
   static constexpr int kRanks = 2;
+  static constexpr int kManyFrom = 100;
   static constexpr std::size_t kCount = 130;
   static constexpr Kind kKinds[] = {Kind::kBroadcast,
                                     Kind::kBroadcast,
@@ -129,9 +144,30 @@ struct RootedBothWays : Rooted {
       Kind::kBroadcast, Kind::kGather, Kind::kBroadcast, Kind::kReduce};
   static int root(std::uint64_t sequence) { return static_cast<int>(sequence % 2); }
 };
+// Each rank combines a part.
+struct InParts : AmongAll {
+  static constexpr int kRanks = 3;
+  static constexpr int kManyFrom = 2;
+  static constexpr Kind kKinds[] = {Kind::kAllReduce, Kind::kAllReduce, Kind::kAllReduce};
+};
+// The root takes parts from the others, or collects elements of them, and roots take turns.
+struct ReducedInParts : InParts {
+  static constexpr Kind kKinds[] = {
+      Kind::kReduce, Kind::kReduce, Kind::kReduce, Kind::kAllReduce, Kind::kReduce};
+  static int root(std::uint64_t sequence) { return static_cast<int>(sequence % 3); }
+};
+struct Collected : ReducedInParts {
+  static constexpr std::size_t kCount = 3;
+};
+// Two rows: of two ranks, and of one.
+struct InRows : InParts {
+  static constexpr Kind kKinds[] = {
+      Kind::kScan, Kind::kScan, Kind::kScan, Kind::kScan, Kind::kScan, Kind::kScan};
+};
 // Chunks in turn: five steps a call, in which each chunk is filled more than once.
 struct ThroughChunks {
   static constexpr int kRanks = 2;
+  static constexpr int kManyFrom = 100;
   static constexpr std::size_t kCount = 5 * kChunkBytes / 8 - 3;
   static constexpr Kind kKinds[] = {
       Kind::kBroadcast, Kind::kAllGather, Kind::kBroadcast, Kind::kBroadcast};
@@ -162,6 +198,16 @@ TEST(Slots, ARootRunsAhead) { relacy::holds_and_needs_all<Ranks<Rooted>>({}, {},
 TEST(Slots, RootsOfBothKinds) {
   relacy::holds_and_needs_all<Ranks<RootedBothWays>>(kRoomEnough, kRoomEnough, 300);
 }
+TEST(Slots, InParts) {
+  relacy::holds_and_needs_all<Ranks<InParts>>(kKnownAnyway, kKnownAnyway, 300);
+}
+TEST(Slots, ReducedInParts) {
+  relacy::holds_and_needs_all<Ranks<ReducedInParts>>(kRoomEnough, kRoomEnough, 300);
+}
+TEST(Slots, Collected) {
+  relacy::holds_and_needs_all<Ranks<Collected>>(kRoomEnough, kRoomEnough, 300);
+}
+TEST(Slots, InRows) { relacy::holds_and_needs_all<Ranks<InRows>>({}, {}, 300); }
 // A rank in a step of a call has finished the step before.
 const relacy::Harmless kSaidByTheNext = {{"ShmGroup::finish", "a later word says the same"},
                                          {"ShmGroup::raise_floor", "the same"}};

@@ -1,10 +1,11 @@
-// In place of foundation/os/futex.cc, of foundation/base/run_clock.cc, and of what gives the
-// processor away: the simulator's.
+// Replaces foundation/os/futex.cc, foundation/base/run_clock.cc, and functions that yield the
+// processor, by calls of the simulator.
 #include "system.h"
 
 #include <sched.h>
 #include <time.h>
 
+#include "foundation/base/beats.h"
 #include "foundation/os/futex.h"
 #include "foundation/os/process/scheduling.h"
 #include "hocket/run_clock.h"
@@ -20,6 +21,7 @@ namespace hocket {
 RunClock::time_point RunClock::now() noexcept {
   return time_point(std::chrono::steady_clock::now().time_since_epoch());
 }
+std::int64_t base::coarse_run_time() noexcept { return RunClock::now().time_since_epoch().count(); }
 
 }  // namespace hocket
 

@@ -212,16 +212,19 @@ TEST(CoreLayout, CoversEverything) {
   }
 }
 
+// A rank that meets itself is idle. With an even number of ranks, none is.
 TEST(Partner, MeetingsAreMutualAndEachPairMeetsOnce) {
   for (int n = 1; n <= kMostRanks; ++n) {
     for (int rank = 0; rank < n; ++rank) {
       std::set<int> met;
-      for (int round = 0; round < n; ++round) {
+      for (int round = 0; round < rounds_of(n); ++round) {
         const int peer = partner(rank, round, n);
+        ASSERT_TRUE(0 <= peer && peer < n);
         EXPECT_EQ(partner(peer, round, n), rank);
         met.insert(peer);
       }
-      EXPECT_EQ(met.size(), static_cast<std::size_t>(n));
+      EXPECT_EQ(met.size(), static_cast<std::size_t>(rounds_of(n)));
+      EXPECT_EQ(met.contains(rank), n % 2 == 1);
     }
   }
 }

@@ -1,6 +1,6 @@
 // Every algorithm of every collective, for every number of ranks from 1 to 17, any root, and counts
 // that nothing divides. One thread steps all ranks in turns, in another order each time, so that
-// what goes wrong goes wrong again.
+// every failure can be repeated.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "foundation/base/beats.h"
+#include "foundation/base/deadline.h"
 #include "hocket/run_clock.h"
 
 namespace hocket::base {
@@ -50,6 +51,18 @@ TEST(Beats, CountAllOnceNobodyBeats) {
   EXPECT_EQ(beats.time([] { return 50'000 * kMs; }), 50'000 * kMs - left_out);
   beats.beat(60'000 * kMs);
   EXPECT_EQ(beats.time([] { return 60'010 * kMs; }), 60'010 * kMs - left_out);
+}
+
+// The quicker clock is behind, which the deadline makes up for.
+TEST(Deadline, InAboutIsNeverEarly) {
+  constexpr std::chrono::seconds kAfter{5};
+  for (int i = 0; i < 1000; ++i) {
+    const auto before = RunClock::now();
+    const Deadline about = Deadline::in_about(kAfter);
+    EXPECT_GE(about.when(), before + kAfter);
+    EXPECT_LE(about.when(), RunClock::now() + kAfter + std::chrono::nanoseconds(kCoarse));
+  }
+  EXPECT_TRUE(Deadline::in_about(kForever).is_never());
 }
 
 // Both sleeping and working count as running.

@@ -95,6 +95,11 @@ class ScriptedMessages final : public engine::PointToPoint {
     return tells_ends ? std::optional(ended_) : std::nullopt;
   }
   void cancel(engine::MessageId) noexcept override { ++freed_; }
+  bool withdraw(engine::MessageId message) noexcept override {
+    if (has_ended_.at(static_cast<std::size_t>(message))) return false;
+    ++freed_;
+    return true;
+  }
 
  private:
   std::vector<bool> has_ended_;
@@ -114,7 +119,8 @@ std::shared_ptr<os::Segment> make_segment() {
 class Process final : public JobContext {
  public:
   Process(const std::shared_ptr<os::Segment>& segment, int rank)
-      : host_(std::make_shared<control::HostControl>(segment, rank)), witness_(host_) {
+      : host_(std::make_shared<control::HostControl>(segment, rank)),
+        witness_(std::shared_ptr<control::Liveness>(host_, &host_->liveness)) {
     host_->arrive(rank);
   }
   control::HostControl& host() noexcept override { return *host_; }
@@ -122,6 +128,7 @@ class Process final : public JobContext {
   const os::ForkGuard& forks() const noexcept override { return forks_; }
   bool interrupted() override { return wants_to_stop; }
   bool has_left() const noexcept override { return false; }
+  bool is_ending() const noexcept override { return false; }
   void watch(std::shared_ptr<Core>) override { ++watched; }
   bool has_told_of_loss() const noexcept override { return false; }
   void tell_of_loss() noexcept override {}
@@ -184,7 +191,7 @@ class CallCoreTest : public ::testing::Test {
     const CallGuard guard(*core_);
     const engine::Envelope from{.peer = 1, .tag = 0, .dtype = DType::kInt32, .count = 1};
     const engine::MessageId id = messages_->recv(from, {});
-    return core_->start_message(
+    return core_->message_calls.start(
         {.call = {from, false}, .owned = {*messages_, id}, .traced = {}, .sender = {}}, deadline);
   }
   std::vector<std::shared_ptr<Operation>> start_many(std::size_t count) {
@@ -201,8 +208,8 @@ class CallCoreTest : public ::testing::Test {
   std::shared_ptr<Process> own_ = std::make_shared<Process>(segment_, 0);
   std::shared_ptr<Process> other_ = std::make_shared<Process>(segment_, 1);
   const std::vector<int> places_{0, 1};
-  std::byte* const block_ = own_->host().at(
-      own_->host().allocate(control::GroupControl::bytes(2), std::vector<int>{0, 1}));
+  std::byte* const block_ = own_->host().memory.at(
+      own_->host().memory.allocate(control::GroupControl::bytes(2), std::vector<int>{0, 1}));
   // The other rank's words.
   control::GroupControl peer_{other_->host(), block_, 1, places_};
   std::shared_ptr<Core> core_ = std::make_shared<Core>(
@@ -247,7 +254,7 @@ TEST_F(CallCoreTest, CallsUnderWayEndInTheirOrder) {
   EXPECT_EQ(peer_.last_sequence(0), 1U);  // the second has not begun
   EXPECT_EQ(own_->watched, 1);
   first_may_end = true;
-  EXPECT_EQ(core_->progress(), Core::Progress::kNothingLeft);
+  EXPECT_EQ(core_->pending.progress(), PendingCalls::Progress::kNothingLeft);
   EXPECT_TRUE(first->done() && second->done());
   EXPECT_TRUE(peer_.finished_well(0, 2));
 }
@@ -259,6 +266,34 @@ TEST_F(CallCoreTest, ABlockingCallWaitsBehindThoseUnderWay) {
   run(all_reduce());
   EXPECT_TRUE(first->done());
   EXPECT_TRUE(peer_.finished_well(0, 2));
+}
+
+TEST_F(CallCoreTest, AWithdrawnReceiveEndsAlone) {
+  const auto all = start_many(3);
+  int told = 0;
+  all[1]->on_done([&] { ++told; });
+  EXPECT_TRUE(core_->pending.withdraw(*all[1]));
+  EXPECT_TRUE(all[1]->done() && !all[1]->error() && !all[1]->received);
+  EXPECT_FALSE(core_->pending.withdraw(*all[1]));
+  EXPECT_EQ(told, 1);
+  EXPECT_FALSE(all[0]->done() || all[2]->done());
+  EXPECT_EQ(messages_->under_way(), 2U);
+  messages_->end(engine::MessageId{2});
+  EXPECT_FALSE(core_->pending.withdraw(*all[2]));  // it is looked at first
+  EXPECT_TRUE(all[2]->done() && all[2]->received);
+  EXPECT_TRUE(core_->pending.withdraw(*all[0]));
+  EXPECT_EQ(core_->pending.progress(), PendingCalls::Progress::kNothingLeft);
+  EXPECT_FALSE(peer_.failed());
+}
+
+TEST_F(CallCoreTest, ACollectiveIsNotWithdrawn) {
+  bool may_end = false;
+  engine_->is_through = [&] { return may_end; };
+  const auto call = start(all_reduce());
+  EXPECT_FALSE(core_->pending.withdraw(*call));
+  may_end = true;
+  EXPECT_EQ(core_->pending.progress(), PendingCalls::Progress::kNothingLeft);
+  EXPECT_TRUE(call->done() && peer_.finished_well(0, 1));
 }
 
 TEST_F(CallCoreTest, ADifferentCallOfAPeerIsAMismatchThatNamesBoth) {
@@ -332,7 +367,7 @@ TEST_F(CallCoreTest, AnExceptionInACallThatHasBegunEndsTheGroup) {
 
 TEST_F(CallCoreTest, ALossIsFoundWhileWaiting) {
   engine_->is_through = [] { return false; };
-  other_->host().record_death(1);
+  other_->host().liveness.record_death(1);
   try {
     run(all_reduce());
     FAIL();
@@ -345,7 +380,7 @@ TEST_F(CallCoreTest, ALossIsFoundWhileWaiting) {
 TEST_F(CallCoreTest, WhoHasLeftInGoodOrderAndIsNotNeededIsNotMissed) {
   engine_->at_once = [] { return true; };
   run(all_reduce());
-  other_->host().leave();
+  other_->host().liveness.leave();
   EXPECT_THROW(run(all_reduce()), PeerDied);
   EXPECT_EQ(peer_.failure().cause, Cause::kLeft);
 }
@@ -367,7 +402,7 @@ TEST_F(CallCoreTest, ACallBehindOthersIsLateByItsOwnDeadline) {
   const auto first = start(all_reduce());
   deadline_ = std::chrono::milliseconds(1);
   const auto second = start(all_reduce());
-  EXPECT_TRUE(core_->wait(*first, base::Deadline::in(std::chrono::seconds(30))));
+  EXPECT_TRUE(core_->pending.wait(*first, base::Deadline::in(std::chrono::seconds(30))));
   EXPECT_THROW(first->rethrow(), DeadlineExceeded);
   EXPECT_TRUE(second->done());
   EXPECT_EQ(peer_.failure().sequence, second->sequence());
@@ -396,7 +431,7 @@ TEST_F(CallCoreTest, AnInterruptionEndsTheWait) {
 TEST_F(CallCoreTest, WhoeverDropsAWorkEndsTheGroup) {
   engine_->is_through = [] { return false; };
   const auto operation = start(all_reduce());
-  core_->abandon(*operation);
+  core_->pending.abandon(*operation);
   EXPECT_TRUE(operation->done());
   EXPECT_EQ(peer_.failure().cause, Cause::kWorkDropped);
 }
@@ -456,7 +491,7 @@ TEST_F(CallCoreTest, WhatIsNotAMemberMakesNoCalls) {
       nullptr,
       kForever);
   EXPECT_THROW(outside->require_usable(), InvalidArgument);
-  EXPECT_TRUE(outside->last_calls().empty());
+  EXPECT_TRUE(outside->failures.last_calls().empty());
 }
 
 // --- Messages under way -------------------------------------------------------------------------
@@ -471,10 +506,10 @@ TEST_F(CallCoreTest, AStartLooksAtItsOwnMessageAlone) {
 
 TEST_F(CallCoreTest, AStepLooksAtFewOfTheMessagesThatHaveNotEnded) {
   const auto pending = start_many(1000);
-  core_->poke();
+  core_->pending.poke();
   messages_->tests = 0;
   messages_->end(engine::MessageId{0});
-  core_->poke();
+  core_->pending.poke();
   EXPECT_TRUE(pending.front()->done());
   EXPECT_LT(messages_->tests, 20);
 }
@@ -483,8 +518,8 @@ TEST_F(CallCoreTest, AStepLooksAtFewOfTheMessagesThatHaveNotEnded) {
 TEST_F(CallCoreTest, WhatWasSentBeforeALossIsReceived) {
   const auto message = start_recv();
   messages_->arrives = engine::MessageId{0};
-  other_->host().leave();
-  core_->poke();
+  other_->host().liveness.leave();
+  core_->pending.poke();
   EXPECT_TRUE(message->done());
   EXPECT_NO_THROW(message->rethrow());
 }
@@ -500,12 +535,12 @@ TEST_P(MessagesUnderWay, EndInAnyOrder) {
   for (std::size_t i = 0; i < order.size(); ++i) {
     messages_->end(static_cast<engine::MessageId>(order[i]));
     if (i % 3 != 0) continue;  // several at a time
-    core_->poke();
+    core_->pending.poke();
     for (std::size_t k = 0; k < order.size(); ++k) {
       ASSERT_EQ(pending[order[k]]->done(), k <= i) << i << " " << k;
     }
   }
-  core_->poke();
+  core_->pending.poke();
   EXPECT_FALSE(core_->runner().busy());
   EXPECT_EQ(messages_->under_way(), 0U);
 }
@@ -516,7 +551,7 @@ TEST_P(MessagesUnderWay, OneOfManyIsLate) {
   pending.push_back(start_recv(std::chrono::milliseconds(1)));
   const auto more = start_many(500);
   const auto is_late = [&] {
-    core_->poke();
+    core_->pending.poke();
     return pending.back()->done();
   };
   EXPECT_TRUE(base::poll_until(
@@ -529,12 +564,13 @@ INSTANTIATE_TEST_SUITE_P(Carriers, MessagesUnderWay, ::testing::Bool());
 
 TEST_F(CallCoreTest, TheProgressThreadLeavesAloneWhatTheProgramMoves) {
   const auto pending = start_many(100);
-  EXPECT_EQ(core_->progress(), Core::Progress::kAttended);
-  EXPECT_EQ(core_->progress(), Core::Progress::kIdle);  // no thread has been inside since
-  for (int i = 0; i < 100; ++i) core_->poke();
-  EXPECT_EQ(core_->progress(), Core::Progress::kAttended);
+  EXPECT_EQ(core_->pending.progress(), PendingCalls::Progress::kAttended);
+  EXPECT_EQ(core_->pending.progress(),
+            PendingCalls::Progress::kIdle);  // no thread has been inside since
+  for (int i = 0; i < 100; ++i) core_->pending.poke();
+  EXPECT_EQ(core_->pending.progress(), PendingCalls::Progress::kAttended);
   for (std::uint32_t i = 0; i < 100; ++i) messages_->end(engine::MessageId{i});
-  EXPECT_EQ(core_->progress(), Core::Progress::kNothingLeft);
+  EXPECT_EQ(core_->pending.progress(), PendingCalls::Progress::kNothingLeft);
   const auto later = start_recv();
   EXPECT_EQ(own_->watched, 2);
 }

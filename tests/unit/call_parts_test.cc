@@ -1,5 +1,5 @@
-// Parts of one array: what goes out and what comes in may begin at one address, and be no exchange
-// in place.
+// Parts of one array. The sent and the received part may begin at the same address without being an
+// exchange in place.
 #include <gtest/gtest.h>
 
 #include <numeric>

@@ -97,23 +97,23 @@ std::vector<Processor> machine(int cores) {
   return result;
 }
 
-std::set<int> numbers(const cpu_set_t& set) {
+std::set<int> numbers(const CpuMask& mask) {
   std::set<int> result;
-  for (int number = 0; number < CPU_SETSIZE; ++number) {
-    if (CPU_ISSET(number, &set)) result.insert(number);
+  for (int number = 0; number < CpuMask::kMost; ++number) {
+    if (mask.contains(number)) result.insert(number);
   }
   return result;
 }
 
 TEST(Binding, SharesAreDisjointCompleteAndOfWholeCores) {
-  for (int cores = 1; cores <= 9; ++cores) {
+  for (const int cores : {1, 2, 3, 4, 5, 6, 7, 8, 9, 600}) {
     const auto processors = machine(cores);
     EXPECT_EQ(count_cores(processors), cores);
-    for (int ranks = 1; ranks <= 2 * cores; ++ranks) {
+    for (int ranks = 1; ranks <= 2 * cores; ranks += cores < 10 ? 1 : 97) {
       const auto shares = share_out(processors, ranks);
       ASSERT_EQ(shares.size(), static_cast<std::size_t>(ranks));
       std::set<int> all;
-      for (const cpu_set_t& share : shares) {
+      for (const CpuMask& share : shares) {
         const std::set<int> mine = numbers(share);
         EXPECT_FALSE(mine.empty());
         for (const int number : mine) {

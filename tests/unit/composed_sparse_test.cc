@@ -1,12 +1,14 @@
 // Sparse matrices between ranks that are threads, held against dense ones.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <complex>
 #include <cstring>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "calls/composed/sparse_layout.h"
 #include "hocket/group.h"
 #include "hocket/sparse.h"
 
@@ -181,6 +183,29 @@ void every_call(Communicator& comm, SparseFormat format) {
   if (comm.rank() == 1) expect(recv_sparse(comm, 0, {.tag = 3}), dense(0, 0), "recv");
 }
 
+// Another message lies between the two that a matrix is sent as.
+TEST(SparseMessages, OfAnyTagAreReceivedWhole) {
+  run_threads(2, [](Communicator& comm) {
+    const Dense dense = dense_of(0, 0, 5, 5);
+    const auto matrix = to_sparse<double, std::int32_t>(dense, 5, 5, SparseFormat::kCsr);
+    std::vector<std::byte> bytes(matrix.layout().start(3));
+    if (comm.rank() == 0) {
+      std::vector<std::int64_t> words(composed::kSparseWords);
+      composed::encode(matrix.layout(), words.data());
+      composed::pack(matrix, matrix.layout(), bytes.data());
+      comm.send(words, 1, {.tag = 3});
+      const std::vector<std::byte> other(bytes.size());
+      Work sending = comm.send_async(other, 1, {.tag = 5});
+      comm.send(bytes, 1, {.tag = 3});
+      sending.wait();
+    } else {
+      const SparseMatrix found = recv_sparse(comm, kAnySource, {.tag = kAnyTag});
+      require(to_dense<double>(found) == dense, "other entries");
+      comm.recv(bytes, 0, {.tag = 5});
+    }
+  });
+}
+
 TEST_P(SparseCollectives, MatchDenseOnes) {
   const auto [ranks, format] = GetParam();
   run_threads(ranks, [&](Communicator& comm) {
@@ -334,6 +359,23 @@ TEST(Sparse, SumsOfCooTakeMemoryForTheEntriesAlone) {
     require(found_rows[0] == 1 && found_columns[0] == kFar, "the first place");
     require(found_rows[1] == kFar && found_columns[1] == 0, "the second place");
   });
+}
+
+// A broken peer could otherwise have this rank read beyond its arrays.
+TEST(Sparse, WordsOfAPeerDescribeAMatrixOrAreRefused) {
+  for (const SparseFormat format : {SparseFormat::kCsr, SparseFormat::kCsc, SparseFormat::kCoo}) {
+    const SparseLayout layout =
+        to_sparse<float, std::int32_t>(dense_of(0, 0, 3, 5), 3, 5, format).layout();
+    std::array<std::int64_t, composed::kSparseWords> words{};
+    composed::encode(layout, words.data());
+    EXPECT_EQ(composed::decode(words.data()), layout);
+    // A number of entries, offsets and indices, and dtypes of offsets and indices.
+    for (const std::size_t broken : {7, 8, 9, 5, 6}) {
+      auto other = words;
+      other[broken] = broken < 7 ? static_cast<std::int64_t>(DType::kInt8) : words[broken] + 1;
+      EXPECT_NE(refusal([&] { composed::decode(other.data()); }), "nothing") << broken;
+    }
+  }
 }
 
 }  // namespace

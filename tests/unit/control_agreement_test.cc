@@ -13,7 +13,7 @@
 #include "foundation/os/segment.h"
 #include "membership/control/agreement.h"
 #include "membership/control/group.h"
-#include "membership/control/host.h"
+#include "membership/control/host/host.h"
 
 namespace hocket::control {
 namespace {
@@ -43,15 +43,16 @@ class Host {
       if (!is_own(i)) record(places.back(), i, RankState::kAlive);
     }
     places_ = places;
-    const std::uint64_t block = control_->allocate(GroupControl::bytes(size_), std::array{0});
-    GroupControl::format(control_->at(block), places);
-    entry_ = control_->enlist({.id = kGroup, .block = block, .size = size_});
-    words_ = std::make_unique<Succession>(*control_, control_->at(block), entry_);
+    const std::uint64_t block =
+        control_->memory.allocate(GroupControl::bytes(size_), std::array{0});
+    GroupControl::format(control_->memory.at(block), places);
+    entry_ = control_->groups.enlist({.id = kGroup, .block = block, .size = size_});
+    words_ = std::make_unique<Succession>(*control_, control_->memory.at(block), entry_);
   }
 
   bool is_own(int member) const { return member / kRanksAHost == number_; }
   void record(int place, int member, RankState state) {
-    control_->record_remote(place, {.state = state, .pid = 1, .world_rank = member});
+    control_->remote_hosts.record(place, {.world_rank = member, .state = state, .pid = 1});
   }
   void lose(int member, RankState state) {
     record(places_[static_cast<std::size_t>(member)], member, state);
@@ -391,7 +392,7 @@ TEST(Agreement, LeavesNobodyOutForKnowingOfADeathFirst) {
   for (const int living : {0, 1, 2, 4, 5}) EXPECT_TRUE((*found)[static_cast<std::size_t>(living)]);
 }
 
-// A host that ends as a whole takes its vote along: so all who are asked have to have it.
+// The vote of a host that ends as a whole is lost. So all asked hosts must accept a proposal.
 TEST(Agreement, WaitsForTheVotesOfAll) {
   Job job(3, 3);
   for (int i = 0; i < 6; ++i) job.come(i);

@@ -100,8 +100,8 @@ TEST(Mirror, HalfFactsAndMoreThanFactsAreNone) {
   }
 }
 
-// Bytes that are taken for a fact encode it: encoding it again gives the same bytes, except for
-// those that are not kept.
+// Damaged bytes either are refused, or are read as a fact whose encoding is read as one of the same
+// kind.
 TEST(Mirror, NoiseIsTakenForNothingThatCannotBeSaid) {
   std::mt19937 random(11);
   const auto all = facts();

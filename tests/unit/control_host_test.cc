@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "hocket/error.h"
-#include "membership/control/host.h"
+#include "membership/control/host/host.h"
 
 namespace hocket::control {
 namespace {
 
-using Asks = HostControl::Asks;
+using Asks = ProcessorSharing::Asks;
 
 // The processors that this thread may use, which it is given back at the end.
 class Processors {
@@ -59,6 +59,20 @@ TEST(HostControl, HasNoMoreRanksThanCanHoldABlock) {
   EXPECT_THROW(bytes(HostControl::kMostRanks + 1), InvalidArgument);
 }
 
+TEST(HostControl, AllRanksAgreeWhichOfThemMaySpin) {
+  const auto segment = segment_of(3);
+  HostControl first(segment, 0), second(segment, 1), third(segment, 2);
+  first.processors.set_may_spin(true);
+  second.processors.set_may_spin(false);
+  for (const HostControl* host : {&first, &second, &third}) {
+    EXPECT_TRUE(host->processors.may_spin(0));
+    EXPECT_FALSE(host->processors.may_spin(1));
+    EXPECT_FALSE(host->processors.may_spin(2)) << "it has not said so";
+  }
+  EXPECT_TRUE(first.processors.may_spin());
+  EXPECT_FALSE(second.processors.may_spin());
+}
+
 TEST(HostControl, TheMachineIsBusyForARankThatLosesItsProcessorForHalfOfTheTime) {
   struct Loss {
     std::int64_t from, to;  // ms
@@ -84,10 +98,10 @@ TEST(HostControl, TheMachineIsBusyForARankThatLosesItsProcessorForHalfOfTheTime)
     const auto segment = segment_of(2);
     HostControl a(segment, 0), b(segment, 1);
     for (const Loss& loss : each.losses) {
-      a.note_lost_turn(now + loss.from * 1'000'000, now + loss.to * 1'000'000);
+      a.processors.note_lost_turn(now + loss.from * 1'000'000, now + loss.to * 1'000'000);
     }
-    EXPECT_EQ(a.is_busy(), each.is_busy);
-    EXPECT_FALSE(b.is_busy());
+    EXPECT_EQ(a.processors.is_busy(), each.is_busy);
+    EXPECT_FALSE(b.processors.is_busy());
   }
 }
 
@@ -96,11 +110,11 @@ TEST(HostControl, WhoWaitsOnTheSameProcessorIsKnownOnce) {
   processors.keep_to(0);
   const auto segment = segment_of(3);
   HostControl a(segment, 0), b(segment, 1), c(segment, 2);
-  EXPECT_FALSE(a.shares_processor(Asks::kCaller));  // the first that tells
-  EXPECT_TRUE(b.shares_processor(Asks::kCaller));
-  EXPECT_FALSE(b.shares_processor(Asks::kCaller));  // a has not said so again
-  EXPECT_TRUE(c.shares_processor(Asks::kCaller));   // b
-  EXPECT_TRUE(a.shares_processor(Asks::kCaller));   // c
+  EXPECT_FALSE(a.processors.shares_processor(Asks::kCaller));  // the first that tells
+  EXPECT_TRUE(b.processors.shares_processor(Asks::kCaller));
+  EXPECT_FALSE(b.processors.shares_processor(Asks::kCaller));  // a has not said so again
+  EXPECT_TRUE(c.processors.shares_processor(Asks::kCaller));   // b
+  EXPECT_TRUE(a.processors.shares_processor(Asks::kCaller));   // c
 }
 
 TEST(HostControl, ARankLeavesTheProcessorOfAnother) {
@@ -108,15 +122,15 @@ TEST(HostControl, ARankLeavesTheProcessorOfAnother) {
   if (processors.count() < 2) GTEST_SKIP() << "there is one processor";
   const auto segment = segment_of(2);
   HostControl a(segment, 0), b(segment, 1);
-  b.set_may_spin(true);
+  b.processors.set_may_spin(true);
   processors.keep_to(0);
-  EXPECT_FALSE(a.shares_processor(Asks::kCaller));
+  EXPECT_FALSE(a.processors.shares_processor(Asks::kCaller));
   processors.use_all();
-  EXPECT_FALSE(b.shares_processor(Asks::kCaller));
+  EXPECT_FALSE(b.processors.shares_processor(Asks::kCaller));
   EXPECT_TRUE(processors.uses_all());
   processors.keep_to(0);
-  EXPECT_FALSE(a.shares_processor(Asks::kCaller));
-  EXPECT_TRUE(b.shares_processor(Asks::kCaller));  // it has nowhere to go
+  EXPECT_FALSE(a.processors.shares_processor(Asks::kCaller));
+  EXPECT_TRUE(b.processors.shares_processor(Asks::kCaller));  // it has nowhere to go
 }
 
 TEST(HostControl, TheBackgroundAsksAboutItsOwnCallerAndTellsNothing) {
@@ -124,11 +138,11 @@ TEST(HostControl, TheBackgroundAsksAboutItsOwnCallerAndTellsNothing) {
   processors.keep_to(0);
   const auto segment = segment_of(2);
   HostControl a(segment, 0), b(segment, 1);
-  EXPECT_FALSE(a.shares_processor(Asks::kBackground));
-  EXPECT_FALSE(b.shares_processor(Asks::kCaller));  // so a has announced nothing
-  EXPECT_TRUE(b.shares_processor(Asks::kBackground));
-  EXPECT_TRUE(a.shares_processor(Asks::kBackground));
-  EXPECT_TRUE(a.shares_processor(Asks::kCaller));  // asking has taken nothing away
+  EXPECT_FALSE(a.processors.shares_processor(Asks::kBackground));
+  EXPECT_FALSE(b.processors.shares_processor(Asks::kCaller));  // so a has announced nothing
+  EXPECT_TRUE(b.processors.shares_processor(Asks::kBackground));
+  EXPECT_TRUE(a.processors.shares_processor(Asks::kBackground));
+  EXPECT_TRUE(a.processors.shares_processor(Asks::kCaller));  // asking has taken nothing away
 }
 
 TEST(HostControl, OtherProcessorsAreNotShared) {
@@ -137,12 +151,12 @@ TEST(HostControl, OtherProcessorsAreNotShared) {
   const auto segment = segment_of(2);
   HostControl a(segment, 0), b(segment, 1);
   processors.keep_to(0);
-  EXPECT_FALSE(a.shares_processor(Asks::kCaller));
+  EXPECT_FALSE(a.processors.shares_processor(Asks::kCaller));
   processors.keep_to(1);
-  EXPECT_FALSE(b.shares_processor(Asks::kCaller));
+  EXPECT_FALSE(b.processors.shares_processor(Asks::kCaller));
   processors.keep_to(0);
-  EXPECT_FALSE(a.shares_processor(Asks::kCaller));
-  EXPECT_TRUE(b.shares_processor(Asks::kCaller));  // it has come to a's
+  EXPECT_FALSE(a.processors.shares_processor(Asks::kCaller));
+  EXPECT_TRUE(b.processors.shares_processor(Asks::kCaller));  // it has come to a's
 }
 
 }  // namespace

@@ -4,9 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "foundation/os/segment.h"
@@ -35,12 +37,14 @@ class MirrorTest : public ::testing::Test {
     return segment;
   }
   GroupEntry* enlist() {
-    const int holders[] = {0, HostControl::kNetwork};
-    const std::uint64_t block = host_.allocate(GroupControl::bytes(2), holders);
-    GroupControl::format(host_.at(block), places_);
-    return host_.enlist({.id = kId, .block = block, .size = 2});
+    const int holders[] = {0, HostMemory::kNetwork};
+    const std::uint64_t block = host_.memory.allocate(GroupControl::bytes(2), holders);
+    GroupControl::format(host_.memory.at(block), places_);
+    return host_.groups.enlist({.id = kId, .block = block, .size = 2});
   }
-  GroupControl group() { return GroupControl(host_, host_.at(entry_->block), 0, places_, nullptr); }
+  GroupControl group() {
+    return GroupControl(host_, host_.memory.at(entry_->block), 0, places_, nullptr);
+  }
   // Starts processes that each call `write` many times, with the number of a call slightly ahead of
   // the known ones. Calls `look` here meanwhile.
   void while_all_write(const std::function<void(GroupMirror&, std::uint64_t)>& write,
@@ -82,7 +86,7 @@ TEST_F(MirrorTest, WhatIsReadOfAGroupThatIsTakenOffMeanwhileIsKnownNotToBeIts) {
   entry_->id = 0;
   EXPECT_FALSE(mirror->is_listed(*entry_));
   entry_->taken = 0;
-  EXPECT_EQ(host_.enlist({.id = kId + 1, .block = block, .size = 2}), entry_);
+  EXPECT_EQ(host_.groups.enlist({.id = kId + 1, .block = block, .size = 2}), entry_);
   EXPECT_FALSE(mirror->is_listed(*entry_));
   EXPECT_TRUE(GroupMirror::of(host_, *entry_)->is_listed(*entry_));
 }
@@ -96,10 +100,10 @@ TEST_F(MirrorTest, DamagedMemoryIsReadToAnEnd) {
   EXPECT_TRUE(fact.records.empty());
 }
 
-// Each host speaks for its own members; here member 0 is this host's, which is 0, and member 1 host
-// 1's. Host 2 has none.
+// Each host speaks for its own members. Here member 0 is on this host, number 0, and member 1 on
+// host 1. Host 2 has no member.
 TEST_F(MirrorTest, NoHostSpeaksForMembersOfAnother) {
-  host_.set_hosts(std::vector<int>{0, 1});
+  host_.remote_hosts.set_hosts(std::vector<int>{0, 1});
   auto mirror = GroupMirror::of(host_, *entry_);
   const GroupControl seen = group();
   const auto tell = [&](const Fact& fact, int host) { mirror->write(fact, {*entry_, host}); };
@@ -130,9 +134,10 @@ TEST_F(MirrorTest, NoHostSpeaksForMembersOfAnother) {
   EXPECT_EQ(seen.last_sequence(0), 0);
 }
 
-// Failures are passed on, but what members of this host have found is known here first.
+// Hosts pass failures on, but a failure that a member of this host reports is ignored: it is known
+// here first.
 TEST_F(MirrorTest, NoHostSaysWhatMembersOfThisOneHaveFound) {
-  host_.set_hosts(std::vector<int>{0, 1});
+  host_.remote_hosts.set_hosts(std::vector<int>{0, 1});
   auto mirror = GroupMirror::of(host_, *entry_);
   FailureFact fact{.group = kId, .failure = {.cause = Cause::kAbortCalled, .culprit = 0}};
   for (const int reporter : {0, -1, 2}) {
@@ -143,6 +148,19 @@ TEST_F(MirrorTest, NoHostSaysWhatMembersOfThisOneHaveFound) {
   fact.failure.reporter = 1;
   mirror->write(fact, {*entry_, 2});  // by way of another
   EXPECT_TRUE(mirror->failure());
+}
+
+// The reporter gets no processor for a while, when it has begun.
+TEST_F(MirrorTest, AFailureThatIsWrittenSlowlyIsReadWhole) {
+  auto& header = *reinterpret_cast<GroupHeader*>(host_.memory.at(entry_->block));
+  header.failure = kFailureBeingWritten;
+  std::thread reporter([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    header.cause = Cause::kLate;
+    header.failure.store(kFailureWritten, std::memory_order_release);
+  });
+  EXPECT_EQ(group().failure().cause, Cause::kLate);
+  reporter.join();
 }
 
 TEST_F(MirrorTest, HowFarARankHasComeNeverGoesBack) {

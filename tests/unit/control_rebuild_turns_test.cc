@@ -26,11 +26,12 @@ class RebuildTurnsTest : public ::testing::Test {
       hosts_.push_back(std::make_unique<HostControl>(segment, rank));
       hosts_.back()->arrive(rank);
     }
-    const std::uint64_t block = hosts_[0]->allocate(GroupControl::bytes(kRanks), std::array{0});
-    GroupControl::format(hosts_[0]->at(block), places_);
+    const std::uint64_t block =
+        hosts_[0]->memory.allocate(GroupControl::bytes(kRanks), std::array{0});
+    GroupControl::format(hosts_[0]->memory.at(block), places_);
     for (int rank = 0; rank < kRanks; ++rank) {
       HostControl& host = *hosts_[static_cast<std::size_t>(rank)];
-      groups_.push_back(std::make_unique<GroupControl>(host, host.at(block), rank, places_));
+      groups_.push_back(std::make_unique<GroupControl>(host, host.memory.at(block), rank, places_));
       turns_.emplace_back(*groups_.back());
     }
   }
@@ -76,8 +77,8 @@ TEST_F(RebuildTurnsTest, RefusalsByTwoAreOneToTheThird) {
   for (const int rank : {0, 1, 2}) EXPECT_EQ(news(rank), "nothing") << rank;
 }
 
-// In whatever order ranks come, all have the same number of refused calls, and are in the same call
-// afterwards.
+// For any order of the ranks' calls, all ranks count the same number of refused calls. So they are
+// in the same call afterwards.
 TEST_F(RebuildTurnsTest, ManyInARowEndAsMany) {
   for (const char* const reason : {"first", "second", "third"}) turns(0).refuse(reason);
   turns(2).refuse("also the first");
@@ -89,7 +90,8 @@ TEST_F(RebuildTurnsTest, ManyInARowEndAsMany) {
   EXPECT_EQ(news(2), "1: the fourth");
 }
 
-// It has made other calls since, and all those who come to rebuild later come to another one.
+// Rank 1 has refused a rebuild and then made another call, so it has given that rebuild up. Ranks
+// that call `rebuild` later come to the next one.
 TEST_F(RebuildTurnsTest, WhoHasGoneOnHasGivenItUp) {
   call(1, 7);
   turns(1).refuse("no");

@@ -455,8 +455,8 @@ TEST_P(EachDType, CutsDoNotMatter) {
   });
 }
 
-// All outs hold what one alone would, whether they lie alike in their lines or not, and where each
-// is a source as well.
+// Each of several outs holds the result that a single out would, whether or not they have the same
+// offset in their cache lines, and also if each is a source.
 TEST_P(EachDType, SeveralOutsHoldTheSame) {
   dispatch(dtype(), [&]<typename T>() {
     for_ops([&](ReduceOp op) {

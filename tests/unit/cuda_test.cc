@@ -1,14 +1,22 @@
-// The CUDA layer on the fake driver: what is loaded, what is ordered, what is shared.
+// The CUDA layer on the fake driver: loading, the order of streams, shared memory.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
+#include <barrier>
+#include <csignal>
 #include <cstring>
 #include <mutex>
+#include <string>
 #include <thread>
 
+#include "foundation/base/poll.h"
 #include "foundation/cuda/exchange.h"
+#include "foundation/cuda/idle.h"
 #include "foundation/cuda/memory.h"
-#include "foundation/cuda/proof.h"
+#include "foundation/cuda/memory_pattern.h"
 #include "foundation/cuda/stream.h"
+#include "foundation/cuda/text_kernel.h"
 #include "foundation/cuda/vmm.h"
 #include "hocket/error.h"
 
@@ -101,6 +109,54 @@ TEST(CudaMemory, IsTakenAndFreedBesideACapture) {
     EXPECT_EQ(driver.stream_end_capture(stream.get(), &graph), Result::kSuccess) << "own: " << own;
     driver.graph_destroy(graph);
   }
+}
+
+// The fake driver's own functions; see tests/fake_cuda/faults.h.
+long calls(const char* name) {
+  void* const library = ::dlopen("libcuda.so.1", RTLD_NOW);
+  return reinterpret_cast<long (*)(const char*)>(::dlsym(library, "fake_cuda_calls"))(name);
+}
+void fail(const char* name, long count, Result result) {
+  using Fail = int(const char*, long, long, int);
+  void* const library = ::dlopen("libcuda.so.1", RTLD_NOW);
+  reinterpret_cast<Fail*>(::dlsym(library, "fake_cuda_fail"))(
+      name, count == 0 ? 0 : 1, count, static_cast<int>(result));
+}
+
+TEST(CudaMemory, NothingIsLeftWhereItsMakingFails) {
+  const auto gpu = device();
+  const DeviceGuard guard(*gpu);
+  const long freed = calls("cuMemFreeHost");
+  fail("cuMemHostGetDevicePointer", 1, Result::kInvalidValue);
+  EXPECT_THROW(HostBuffer(gpu, 64), DeviceError);
+  EXPECT_EQ(calls("cuMemFreeHost"), freed + 1);
+  const long unloaded = calls("cuModuleUnload");
+  fail("cuModuleGetFunction", 1, Result::kInvalidValue);
+  EXPECT_THROW(TextKernel(gpu, "\n.entry hocket_box_4(", "hocket_box_4"), DeviceError);
+  EXPECT_EQ(calls("cuModuleUnload"), unloaded + 1);
+}
+
+// The driver's free waits for the copy, and has no deadline. Another thread waits for that.
+TEST(CudaMemory, ACopyThatDoesNotEndHoldsNobodyUp) {
+  const auto gpu = device();
+  const DeviceBuffer memory(gpu, kPatternBytes);
+  const long waited = calls("cuCtxSynchronize");
+  fail("cuStreamQuery", 1'000'000, Result::kNotReady);
+  EXPECT_EQ(write_pattern(gpu, memory.address(), 3, base::Deadline::in(milliseconds(5))),
+            "a copy did not end in time");
+  fail("cuStreamQuery", 0, Result::kSuccess);
+  base::poll_until([&] { return calls("cuCtxSynchronize") != waited; }, soon(), milliseconds(1));
+  EXPECT_EQ(calls("cuCtxSynchronize"), waited + 1);
+}
+
+TEST(CudaMemory, IsReleasedByAThreadThatTakesNoSignals) {
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  std::shared_ptr<void> memory(&blocked, [](void* at) {
+    pthread_sigmask(SIG_SETMASK, nullptr, static_cast<sigset_t*>(at));
+  });
+  EXPECT_TRUE(release_when_idle(device(), std::move(memory), soon()));
+  EXPECT_EQ(sigismember(&blocked, SIGINT), 1);
 }
 
 TEST(CudaStream, EventsOrderStreams) {
@@ -239,24 +295,24 @@ TEST(CudaMapping, AnImportIsTheSameMemory) {
 // A gather of as many ranks as there are threads.
 class Gatherer {
  public:
-  explicit Gatherer(int size) : all_(static_cast<std::size_t>(size)) {}
+  explicit Gatherer(int size) : all_(static_cast<std::size_t>(size)), barrier_(size) {}
 
   std::vector<std::byte> operator()(int rank, std::span<const std::byte> own) {
     {
       const std::lock_guard lock(mutex_);
       all_[static_cast<std::size_t>(rank)].assign(own.begin(), own.end());
-      ++arrived_;
     }
-    while (arrived_ < static_cast<int>(all_.size())) std::this_thread::yield();
+    barrier_.arrive_and_wait();
     std::vector<std::byte> joined;
     for (const auto& one : all_) joined.insert(joined.end(), one.begin(), one.end());
+    barrier_.arrive_and_wait();
     return joined;
   }
 
  private:
   std::mutex mutex_;
   std::vector<std::vector<std::byte>> all_;
-  std::atomic<int> arrived_{0};
+  std::barrier<> barrier_;
 };
 
 TEST(CudaExchange, EveryRankGetsEveryOthersMemory) {
@@ -290,6 +346,32 @@ TEST(CudaExchange, EveryRankGetsEveryOthersMemory) {
   }
   threads.clear();
   for (const std::string& problem : problems) EXPECT_EQ(problem, "");
+}
+
+TEST(CudaExchange, ARankThatCannotSendEndsItForAll) {
+  constexpr int kRanks = 3;
+  Gatherer gatherer(kRanks);
+  std::vector<std::string> errors(kRanks);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        exchange_descriptors(
+            rank,
+            kRanks,
+            rank == 1 ? os::Fd() : Mapping::create(device(), 1).share(),
+            1,
+            [&](std::span<const std::byte> bytes) { return gatherer(rank, bytes); },
+            soon());
+      } catch (const DeviceError& error) {
+        errors[static_cast<std::size_t>(rank)] = error.what();
+      } catch (const Error& error) {
+        errors[static_cast<std::size_t>(rank)] = std::string("not of a device: ") + error.what();
+      }
+    });
+  }
+  threads.clear();
+  for (const std::string& error : errors) EXPECT_TRUE(error.starts_with("rank 1: ")) << error;
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// The table of kinds: what the rest of the sources asks it, held against what each collective is
-// known to be.
+// The answers of the table of kinds, compared with the known properties of each collective.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -18,8 +18,8 @@ TEST(NameOfARank, LeavesOutWhatIsUnknown) {
   control::HostControl::format(*segment, kShape);
   control::HostControl host(segment, 0);
   host.arrive(0);
-  host.set_whereabouts({"", "", "on b (10.0.0.2:7)", "on c (10.0.0.3:7)"});
-  host.record_remote(2, {.state = control::RankState::kAlive, .pid = 4711, .world_rank = 2});
+  host.remote_hosts.set_whereabouts({"", "", "on b (10.0.0.2:7)", "on c (10.0.0.3:7)"});
+  host.remote_hosts.record(2, {.world_rank = 2, .state = control::RankState::kAlive, .pid = 4711});
   const std::string own_pid = std::to_string(::getpid());
   struct Case {
     const char* what;

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "foundation/os/segment.h"
+#include "membership/control/host/host.h"
 #include "membership/failure/witness.h"
 
 namespace hocket::failure {
@@ -31,7 +32,7 @@ class WitnessTest : public ::testing::Test {
       for (;;) ::pause();
     }
     host_->arrive(0);
-    while (host_->state(kChild) == control::RankState::kAbsent) std::this_thread::yield();
+    while (host_->liveness.state(kChild) == control::RankState::kAbsent) std::this_thread::yield();
   }
   ~WitnessTest() override {
     ::kill(pid_, SIGKILL);
@@ -47,7 +48,7 @@ class WitnessTest : public ::testing::Test {
 
   const std::shared_ptr<os::Segment> segment_ = make_segment();
   const std::shared_ptr<HostControl> host_ = std::make_shared<HostControl>(segment_, 0);
-  Witness witness_{host_};
+  Witness witness_{std::shared_ptr<control::Liveness>(host_, &host_->liveness)};
   pid_t pid_ = -1;
 };
 
@@ -55,14 +56,14 @@ TEST_F(WitnessTest, LooksThoughTheTimeIsOver) {
   ::kill(pid_, SIGKILL);
   siginfo_t unused;
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(pid_), &unused, WEXITED | WNOWAIT), 0);
-  host_->record_death(kChild);
+  host_->liveness.record_death(kChild);
   std::this_thread::sleep_for(std::chrono::milliseconds(60));
   EXPECT_EQ(witness_.await_end(kChild), SIGKILL);
 }
 
-// The system may take the processor from who dies between the sign of its death and its end.
+// A dying process may lose its processor after its death was recorded and before its end.
 TEST_F(WitnessTest, WaitsForOneThatIsEnding) {
-  host_->record_death(kChild);
+  host_->liveness.record_death(kChild);
   std::thread busy([pid = pid_] {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     ::kill(pid, SIGKILL);
@@ -72,7 +73,7 @@ TEST_F(WitnessTest, WaitsForOneThatIsEnding) {
 }
 
 TEST_F(WitnessTest, DoesNotWaitForOneThatLivesOn) {
-  host_->record_death(kChild);
+  host_->liveness.record_death(kChild);
   EXPECT_EQ(witness_.await_end(kChild), std::nullopt);
 }
 

@@ -79,7 +79,7 @@ void FaultProxy::take_connection() {
   pipes_.push_back(std::move(pipe));
 }
 
-// Takes what came at either end, and passes on what is due.
+// Receives data from both ends, and passes on the data whose time has come.
 void FaultProxy::move(Pipe& pipe) {
   const Fault fault = fault_;
   pipe.closed = pipe.cuts != cuts_;

@@ -15,7 +15,7 @@
 #include "foundation/os/segment.h"
 #include "foundation/os/sockets/socket.h"
 #include "membership/control/group.h"
-#include "membership/control/host.h"
+#include "membership/control/host/host.h"
 #include "membership/control/kept_facts.h"
 #include "membership/control/network.h"
 #include "membership/control/succession.h"
@@ -62,30 +62,33 @@ class Host {
     network_->notify();
   }
   // The state of the other host's rank, as known here.
-  RankState other() const { return control_->state(1); }
+  RankState other() const { return control_->liveness.state(1); }
   void leave() {
-    control_->leave();
+    control_->liveness.leave();
     network_->leave();
   }
   void end() { network_.reset(); }
   void notify() { network_->notify(); }
   // Lists a group of both ranks here, like the first rank that returns from a rebuild.
   std::unique_ptr<GroupControl> enlist(std::uint64_t id) {
-    const int holders[] = {0, HostControl::kNetwork};
-    std::byte* memory = control_->at(control_->allocate(GroupControl::bytes(2), holders));
+    const int holders[] = {0, HostMemory::kNetwork};
+    std::byte* memory =
+        control_->memory.at(control_->memory.allocate(GroupControl::bytes(2), holders));
     GroupControl::format(memory, places_);
     GroupEntry* entry = Succession(*control_, memory, nullptr).enlist(id);
     return std::make_unique<GroupControl>(*control_, memory, rank_, places_, entry);
   }
-  std::size_t forerunners(std::uint64_t id) const { return control_->forerunners().of(id).size(); }
-  GroupEntry* find(std::uint64_t id) const { return control_->find_group(id); }
+  std::size_t forerunners(std::uint64_t id) const {
+    return control_->groups.forerunners().of(id).size();
+  }
+  GroupEntry* find(std::uint64_t id) const { return control_->groups.find(id); }
   // Makes it send the news, to any listener.
   void tell(std::uint64_t id, GroupEntry::News news) {
     find(id)->news.fetch_or(news);
     notify();
     while (find(id)->news != 0) std::this_thread::yield();
   }
-  void close(std::uint64_t id) { control_->release(find(id)->block); }
+  void close(std::uint64_t id) { control_->memory.release(find(id)->block); }
 
  private:
   int rank_;
@@ -263,8 +266,8 @@ TEST_F(StraightLanes, TheEndOfAProcessIsNoCut) {
   await("dead", [&] { return hosts_[1]->other() == RankState::kDied; });
 }
 
-// Its tellers may have used the group of the next epoch, and left, before anybody here lists it.
-// UCX may end a process that goes on with connections to the dead.
+// UCX may end a process that goes on with connections to dead ranks. So the carrier is given up
+// once no other rank lives.
 TEST_F(StraightLanes, TheCarrierIsGivenUpOnceNobodyElseLives) {
   std::atomic<bool> alive{true};
   std::atomic<int> asked{0};
@@ -455,9 +458,9 @@ TEST(LaneNews, WhoSpeaksTellsWhomAHostMateCannotReachAnyMore) {
   networks[0]->start(controls[0], {});
   networks[1]->start(controls[1], {.take_broken = once});
   networks[2]->start(controls[2], {});
-  await("it is known here", [&] { return controls[0]->state(2) == RankState::kCut; });
-  await("it is known there", [&] { return controls[2]->state(2) == RankState::kCut; });
-  EXPECT_EQ(controls[2]->state(1), RankState::kAlive);
+  await("it is known here", [&] { return controls[0]->liveness.state(2) == RankState::kCut; });
+  await("it is known there", [&] { return controls[2]->liveness.state(2) == RankState::kCut; });
+  EXPECT_EQ(controls[2]->liveness.state(1), RankState::kAlive);
   networks.clear();
 }
 

@@ -192,8 +192,9 @@ TEST_P(Fourier, IsWhatTheSumsSay) {
 
 INSTANTIATE_TEST_SUITE_P(Libraries, Fourier, testing::Values("eigen", ""));
 
-// With strides that caches take badly the first leg goes by pieces too. One rank that has all of
-// the array transforms it at once.
+// Strides that are multiples of a large power of two map to few cache sets. Then the first leg
+// transforms piece by piece, too. The expected spectrum is that of one rank, which transforms the
+// whole array at once.
 TEST(Fft, ByPiecesAsAtOnce) {
   const Extents shape{24, 64, 64}, half = Fft::spectrum_of(shape);
   std::mt19937 random(11);

@@ -20,7 +20,7 @@
 #include "foundation/os/process/process_state.h"
 #include "foundation/os/segment.h"
 #include "membership/control/group.h"
-#include "membership/control/host.h"
+#include "membership/control/host/host.h"
 #include "monitoring/live/blame.h"
 #include "monitoring/live/meter.h"
 #include "monitoring/live/sampler.h"
@@ -34,7 +34,8 @@ using control::HostControl;
 
 constexpr std::size_t kStripe = std::size_t{8} << 20;
 
-// A host whose ranks are all of this process, in groups that say what is wanted. A resource.
+// A host whose ranks are all in this process. Tests choose its groups and their contents. A
+// resource.
 class PretendedJob {
  public:
   explicit PretendedJob(int ranks) {
@@ -44,7 +45,7 @@ class PretendedJob {
     HostControl::format(*segment_, shape);
     for (int rank = 0; rank < ranks; ++rank) {
       hosts_.push_back(std::make_unique<HostControl>(segment_, rank));
-      live::lay_out_desk(*hosts_.back());
+      live::lay_out_board(hosts_.back()->memory);
       hosts_.back()->arrive(rank);
     }
   }
@@ -55,10 +56,10 @@ class PretendedJob {
   std::uint64_t add_group(const std::vector<int>& places, const std::string& name) {
     HostControl& first = host(places.front());
     const std::uint64_t block =
-        first.allocate(GroupControl::bytes(static_cast<int>(places.size())), places);
-    GroupControl::format(first.at(block), places);
+        first.memory.allocate(GroupControl::bytes(static_cast<int>(places.size())), places);
+    GroupControl::format(first.memory.at(block), places);
     for (std::size_t i = 0; i < places.size(); ++i) {
-      live::show_group(host(places[i]), block, static_cast<int>(i), name);
+      live::show_group(host(places[i]).memory, block, static_cast<int>(i), name);
     }
     groups_.push_back({block, places});
     return block;
@@ -67,7 +68,7 @@ class PretendedJob {
   void put(std::size_t group, int member, std::uint64_t last, std::uint64_t finished) {
     const auto& [block, places] = groups_[group];
     HostControl& own = host(places[static_cast<std::size_t>(member)]);
-    GroupControl control(own, own.at(block), member, places);
+    GroupControl control(own, own.memory.at(block), member, places);
     control.record(last, last, {.kind = engine::Kind::kAllReduce, .count = 100 + last});
     control.finish(finished, true);
   }
@@ -189,7 +190,7 @@ TEST(Metrics, SayWhatAMeterHasCounted) {
   unsetenv("HOCKET_METRICS");
   job.add_group(first(2), "a \"name\"");
   for (int rank = 0; rank < 2; ++rank) {
-    live::Meter meter(job.host(rank), "a \"name\"");
+    live::Meter meter(job.host(rank).memory, "a \"name\"");
     ASSERT_TRUE(meter.is_on());
     static constexpr char kEngine[] = "shm";
     for (std::size_t i = 1; i <= 10; ++i) {
@@ -257,7 +258,7 @@ TEST(Metrics, SayWhatAMeterHasCounted) {
 
 TEST(Metrics, AreOffWhereNobodyWantsThem) {
   PretendedJob job(1);
-  live::Meter meter(job.host(0), "world");
+  live::Meter meter(job.host(0).memory, "world");
   EXPECT_FALSE(meter.is_on());
 }
 
@@ -270,7 +271,7 @@ TEST(JobView, SeesAJobOf512Ranks) {
   job.add_group(first(kRanks), "world");
   for (int rank = 0; rank < kRanks; ++rank) {
     job.put(0, rank, rank == 77 ? 4 : 5, 4);
-    live::Meter meter(job.host(rank), "world");
+    live::Meter meter(job.host(rank).memory, "world");
     static constexpr char kEngine[] = "shm";
     for (const auto kind : {engine::Kind::kAllReduce, engine::Kind::kBroadcast}) {
       meter.begin({.kind = kind, .engine = kEngine, .bytes = 8}).end(false);

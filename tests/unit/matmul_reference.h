@@ -1,4 +1,4 @@
-// Products that are drawn by chance, and what they are by sums written out.
+// Random products, and their results by plain sums.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,8 @@ inline Complex op_at(Whole& x, MatrixOp op, std::size_t i, std::size_t j) {
   return op == MatrixOp::kTranspose ? x.at(j, i) : std::conj(x.at(j, i));
 }
 
-// The index in the whole of what a rank has at (i, j), by what the spreads are said to be.
+// Returns the index in the whole matrix of a rank's element (i, j), by the definition of the
+// distributions.
 inline std::array<std::size_t, 2> index_of(const MatrixSpread& spread,
                                            const Extents& whole,
                                            int rank,

@@ -17,17 +17,26 @@ using base::Deadline;
 using engine::Envelope;
 using engine::MessageId;
 
-// Sends complete at once. A received message arrives at once with the sender's number, or never
-// does while something else always moves.
+// Sends complete at once, unless the receiver wants another length. A received message arrives at
+// once with the sender's number, or never does while something else always moves.
 class Seeming final : public engine::PointToPoint {
  public:
   void fall_silent() { silent_ = true; }
-  MessageId send(const Envelope&, std::span<const std::byte>) override { return MessageId{0}; }
+  // From now on the peer's messages have this length.
+  void disagree(std::uint64_t length) { theirs_ = length; }
+  MessageId send(const Envelope& to, std::span<const std::byte>) override {
+    own_ = to;
+    return MessageId{0};
+  }
   MessageId recv(const Envelope& from, std::span<std::byte> bytes) override {
+    own_ = from;
     std::ranges::fill(bytes, static_cast<std::byte>(from.peer));
     return MessageId{silent_ ? 1U : 0U};
   }
-  bool test(MessageId id, Envelope*) override { return id == MessageId{0}; }
+  bool test(MessageId id, Envelope*) override {
+    if (theirs_) throw engine::EnvelopeMismatch{own_, {.peer = own_.peer, .count = *theirs_}};
+    return id == MessageId{0};
+  }
   bool progress() override {
     const auto now = std::chrono::steady_clock::now();
     if (silent_ && now > limit_) throw std::runtime_error("it does not look up");
@@ -37,6 +46,8 @@ class Seeming final : public engine::PointToPoint {
 
  private:
   bool silent_ = false;
+  Envelope own_;  // of the last message
+  std::optional<std::uint64_t> theirs_;
   const std::chrono::steady_clock::time_point limit_ =
       std::chrono::steady_clock::now() + std::chrono::seconds(60);
 };
@@ -83,12 +94,12 @@ class Movement : public testing::Test {
     };
     return {.gather = gather, .look = [] {}, .deadline = deadline};
   }
-  std::string what_a_receive_says() {
+  std::string what_a_receive_says() { return what_it_says(engine::DeviceMessage::Way::kReceive); }
+  std::string what_it_says(engine::DeviceMessage::Way way) {
     const cuda::DeviceGuard guard(*device_);
     const cuda::OwnedStream stream(device_);
     const cuda::DeviceBuffer array(device_, 4096);
-    const engine::DeviceMessage message{
-        engine::DeviceMessage::Way::kReceive, 1, array.data(), array.bytes()};
+    const engine::DeviceMessage message{way, 1, array.data(), array.bytes()};
     try {
       engine_->exchange({&message, 1}, stream.get());
     } catch (const DeviceError& error) {
@@ -116,6 +127,16 @@ TEST_F(Movement, WhoWaitsHearsOfALostConnectionThoughOthersMessagesMove) {
   engine_->carrier().fall_silent();
   engine_->lose_connections();
   EXPECT_NE(what_a_receive_says().find("has lost the connection"), std::string::npos);
+}
+
+TEST_F(Movement, BothSidesOfOtherLengthsAreTold) {
+  const cuda::DeviceGuard guard(*device_);
+  engine_->connect(introduction(Deadline::never()));
+  engine_->carrier().disagree(8192);
+  EXPECT_EQ(what_it_says(engine::DeviceMessage::Way::kReceive),
+            "rank 1 has sent 8192 bytes to this rank's GPU, which wanted 4096");
+  EXPECT_EQ(what_it_says(engine::DeviceMessage::Way::kSend),
+            "this rank has sent 4096 bytes to rank 1's GPU, which wanted 8192");
 }
 
 // Ranks that failed at once wait for the next exchange. Without this time, they would be abandoned

@@ -177,7 +177,7 @@ TEST(UcxMovesOfOthers, ReductionsAreNone) {
   }
 }
 
-// The root's own link is what bounds a broadcast.
+// A broadcast cannot be faster than the root's own link.
 TEST(UcxMovesOfOthers, TheRootOfABroadcastSendsTheArrayOnce) {
   Rank root = make(Kind::kBroadcast, 2, 8, 2, 100'000);
   root.call.in = root.in.data();

@@ -213,7 +213,7 @@ class NvshmemLibraryTest : public testing::Test {
   static constexpr const char* kFake = HOCKET_FAKE_NVSHMEM;
 };
 
-// One test, as what has been loaded stays in the process and is used.
+// This is a single test, because a loaded library stays in the process and is found there.
 TEST_F(NvshmemLibraryTest, IsFoundAndCheckedOrSaysWhatToDo) {
   if (void* system = ::dlopen("libnvshmem_host.so.3", RTLD_NOW)) {
     ::dlclose(system);

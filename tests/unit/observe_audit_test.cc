@@ -144,7 +144,7 @@ TEST_F(Audit, PartsOfTheirOwnSizesAndPlaces) {
     }
     ++call.sequence;
     auditing.begin(call, call.signature, Arrays::kHere);
-    auditing.end(true);  // what would have come out is not looked at
+    auditing.end(true);  // the output of a failed call is not audited
   }
   const RankAudit audit = parse_rank_audit(contents());
   ASSERT_EQ(audit.calls.size(), 3U);
@@ -170,7 +170,8 @@ TEST_F(Audit, PartsOfTheirOwnSizesAndPlaces) {
   EXPECT_FALSE(infinite->given);
 }
 
-// In a group calls go by their numbers, whatever the clocks say, and what is given comes first.
+// Within a group the calls' numbers give the order, not the clocks. Within a call, the input comes
+// before the output.
 TEST_F(Audit, TheFirstOfSeveralRanks) {
   const auto call = [](std::uint64_t sequence, std::int64_t time, std::uint64_t in) {
     AuditedCall made{.name = "all_reduce", .sequence = sequence, .time = time, .ended = true};

@@ -1,10 +1,13 @@
 // Traces: written by ranks, read back, put on one clock, summed up; and files that are none.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -12,6 +15,7 @@
 
 #include "hocket/error.h"
 #include "hocket/trace.h"
+#include "monitoring/observe/mapped_file.h"
 #include "monitoring/observe/trace_file.h"
 
 namespace hocket {
@@ -272,6 +276,29 @@ TEST_F(Trace, BrokenFilesEndInAnErrorOrATrace) {
   }
   EXPECT_GT(read, 1000);
   EXPECT_GT(refused, 1000);
+}
+
+TEST_F(Trace, AForkedChildKeepsWhatLiesAtTheirPlaces) {
+  const std::size_t page = 4096;
+  std::optional<observe::MappedFile> mapped;
+  mapped.emplace(folder_, "mapped", observe::MappedFile::Purpose{"a test", "tested"}, page);
+  std::byte* const chunk = mapped->chunk(0);
+  ASSERT_NE(chunk, nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    void* const own = ::mmap(chunk,
+                             page,
+                             PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+                             -1,
+                             0);
+    mapped.reset();
+    unsigned char resident = 0;
+    _exit(own == chunk && ::mincore(own, page, &resident) == 0 ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(Trace, FoldersThatCannotBeMadeAreAnError) {

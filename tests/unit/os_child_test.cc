@@ -1,12 +1,13 @@
-// Trying in a child process what may crash or hang.
+// Runs code that may crash or hang in a child process.
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
-#include <csignal>
 
 #include "foundation/os/fd.h"
 #include "foundation/os/machine/probe.h"
@@ -35,6 +36,24 @@ TEST(RunInChild, KillsWhatTakesTooLong) {
       50));
 }
 
+void ignore(int) {}
+
+TEST(RunInChild, KillsWhatTakesTooLongThoughSignalsCome) {
+  const auto before = ::signal(SIGALRM, ignore);
+  const itimerval often{.it_interval = {.tv_sec = 0, .tv_usec = 1000},
+                        .it_value = {.tv_sec = 0, .tv_usec = 1000}};
+  ASSERT_EQ(::setitimer(ITIMER_REAL, &often, nullptr), 0);
+  EXPECT_FALSE(run_in_child(
+      [] {
+        ::sleep(kLong);
+        return std::string("never");
+      },
+      50));
+  const itimerval never{};
+  ::setitimer(ITIMER_REAL, &never, nullptr);
+  ::signal(SIGALRM, before);
+}
+
 // As `hocket doctor` may be, while it tries a library.
 TEST(RunInChild, EndsWithItsParent) {
   std::array<int, 2> ends{};
@@ -43,6 +62,7 @@ TEST(RunInChild, EndsWithItsParent) {
   if (parent == 0) {
     run_in_child(
         [&] {
+          fork_bound_child();
           const pid_t own = ::getpid();
           if (::write(ends[1], &own, sizeof own) == sizeof own) ::sleep(kLong);
           return std::string();
@@ -50,13 +70,18 @@ TEST(RunInChild, EndsWithItsParent) {
         kLong);
     ::_exit(0);
   }
-  pid_t child = 0;
-  ASSERT_EQ(::read(ends[0], &child, sizeof child), static_cast<ssize_t>(sizeof child));
-  const Fd watched(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
-  ASSERT_GE(watched.get(), 0);
+  std::array<Fd, 2> watched;  // the child and its own child
+  for (Fd& each : watched) {
+    pid_t pid = 0;
+    ASSERT_EQ(::read(ends[0], &pid, sizeof pid), static_cast<ssize_t>(sizeof pid));
+    each = Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    ASSERT_GE(each.get(), 0);
+  }
   ::kill(parent, SIGTERM);
-  pollfd ended{watched.get(), POLLIN, 0};
-  EXPECT_EQ(::poll(&ended, 1, kLong / 2), 1);
+  for (const Fd& each : watched) {
+    pollfd ended{each.get(), POLLIN, 0};
+    EXPECT_EQ(::poll(&ended, 1, kLong / 2), 1);
+  }
   ::waitpid(parent, nullptr, 0);
   ::close(ends[0]);
   ::close(ends[1]);

@@ -6,10 +6,12 @@
 #include <atomic>
 #include <complex>
 #include <functional>
+#include <limits>
 #include <mutex>
 #include <numeric>
 #include <set>
 #include <stdexcept>
+#include <string>
 #include <thread>
 
 #include "hocket/device_pool.h"
@@ -379,6 +381,33 @@ TEST(PoolsAcross, ARefusalIsEverybodys) {
   EXPECT_EQ(refused, 2);
 }
 
+// Streams, which workers of the host do not have.
+TEST(PoolsAcross, ARefusalOfStreamsIsEverybodys) {
+  std::atomic<int> refused{0};
+  run_threads(2, [&](Communicator& comm) {
+    DevicePool pool(2);
+    Arrays inout = arrays(2, 10);
+    std::vector<StreamRef> streams(comm.rank() == 0 ? 1 : 0);
+    const auto count = [&](const auto& call) {
+      try {
+        call();
+      } catch (const InvalidArgument&) {
+        ++refused;
+      }
+    };
+    count([&] { pool.all_reduce(views(inout), {.across = &comm, .streams = streams}); });
+    count(
+        [&] { pool.reduce(const_views(inout), inout[0], {.across = &comm, .streams = streams}); });
+    const std::vector<std::size_t> seam{4};
+    count([&] {
+      pool.exchange_halo(
+          views(inout), {.rows = 10}, seam, 2, {.across = &comm, .streams = streams});
+    });
+    comm.barrier();
+  });
+  EXPECT_EQ(refused, 6);
+}
+
 TEST(PoolsAcross, ExchangeHalos) {
   // Two processes of two workers: four strips of one picture, whose rows all have.
   constexpr std::size_t kRows = 16;
@@ -420,8 +449,14 @@ std::string refusal(F&& f) {
 TEST(Pool, RefusesBadArguments) {
   EXPECT_EQ(refusal([] { DevicePool pool(0); }), "workers is 0, expected at least 1");
   // Before a thread is there: the system would not start so many.
-  const std::string many = refusal([] { DevicePool pool(1'000'000); });
-  EXPECT_TRUE(many.starts_with("there are 1000000 ranks on one host, expected")) << many;
+  for (const int workers : {1'000'000, std::numeric_limits<int>::max()}) {
+    const std::string many = refusal([&] { DevicePool pool(workers); });
+    const std::string threads = refusal([&] { run_threads(workers, [](Communicator&) {}); });
+    const std::string told =
+        "there are " + std::to_string(workers) + " ranks on one host, expected";
+    EXPECT_TRUE(many.starts_with(told)) << many;
+    EXPECT_TRUE(threads.starts_with(told)) << threads;
+  }
   DevicePool pool(2);
   Arrays two = arrays(2, 5);
   Arrays three = arrays(3, 5);

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <fstream>
 #include <initializer_list>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -181,8 +182,8 @@ TEST(LaunchTest, TorchrunOnManyHostsNeedsAnAddressAndAKey) {
   expect_says(message_of([&] { rendezvous::join(launch, kPatience); }), {"hocket key FILE"});
 }
 
-// As operators of Kubernetes set them: no word of who is on which host, and rank 0 finds its own
-// name in MASTER_ADDR.
+// The variables that Kubernetes' operators set. They do not tell the ranks' hosts, and MASTER_ADDR
+// is rank 0's own name.
 TEST(LaunchTest, KubernetesWithAKeyMeetsAtTheMaster) {
   char name[256] = {};
   ASSERT_EQ(::gethostname(name, sizeof name - 1), 0);
@@ -297,6 +298,13 @@ TEST(LaunchTest, HalfSetAndContradictingVariablesAreNamed) {
     expect_says(refusal(), {"LOCAL_RANK=3", "LOCAL_WORLD_SIZE=3"});
   }
   {
+    const Environment environment({{"HOCKET_RANK", "0"},
+                                   {"HOCKET_SIZE", "3"},
+                                   {"HOCKET_LOCAL_RANK", "0"},
+                                   {"HOCKET_LOCAL_SIZE", "4"}});
+    expect_says(refusal(), {"HOCKET_LOCAL_SIZE=4 must be at most HOCKET_SIZE=3", "contradict"});
+  }
+  {
     const Environment environment({{"HOCKET_RANK", "0"}, {"HOCKET_SIZE", "2"}});
     ::setenv("HOCKET_STORE", "nowhere", 1);
     expect_says(refusal(), {"HOCKET_STORE", "nowhere"});
@@ -308,6 +316,9 @@ TEST(LaunchTest, HalfSetAndContradictingVariablesAreNamed) {
   const Environment environment({});
   expect_says(refusal({.rank = 1}), {"a rank and no size"});
   expect_says(refusal({.rank = 2, .size = 2}), {"rank 2 of 2"});
+  constexpr int kMost = std::numeric_limits<int>::max();
+  expect_says(refusal({.rank = 0, .size = kMost}),
+              {"rank 0 of 2147483647", "at most 1048576 ranks"});
   expect_says(refusal({.rank = 1, .size = 2}), {"address"});
 }
 

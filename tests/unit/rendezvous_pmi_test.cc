@@ -1,4 +1,5 @@
-// Joining by what a launcher's process manager keeps: PMI 1 against a small one of our own.
+// Joining by the key-value space of a launcher's process manager: PMI 1, with a small manager of
+// our own.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/socket.h>

@@ -43,7 +43,7 @@ void expect_says(const std::string& message, const std::string& part) {
   EXPECT_NE(message.find(part), std::string::npos) << message;
 }
 
-// A raw connection to a server, for those who do not behave.
+// A raw connection to a server, for clients that break the protocol.
 os::Fd connect_raw(const StoreServer& server) {
   const std::string& address = server.address();
   if (address.starts_with("unix:")) {
@@ -319,6 +319,20 @@ TEST(StoreServerTest, TellsWhenWhatListensIsNoStore) {
   other.join();
 }
 
+// Its host may be off, and start later: such a connection is tried again until the timeout.
+TEST(StoreServerTest, AnAddressThatDoesNotAnswerIsNotAnError) {
+  const os::Fd listener = os::listen_tcp({.host = "127.0.0.1", .port = 0});
+  ASSERT_EQ(::listen(listener.get(), 0), 0);
+  const std::string address = "127.0.0.1:" + std::to_string(os::local_port(listener.get()));
+  std::vector<os::Fd> queued;  // as many as fill the backlog: the kernel then drops packets
+  for (int i = 0; i < 4; ++i) queued.push_back(os::begin_connect(*os::parse_host_port(address)));
+  const StoreClientOptions client{
+      .address = address, .key = Key::generate(), .timeout = std::chrono::milliseconds(200)};
+  const std::string text = message_of([&] { static_cast<void>(connect_store(client)); });
+  expect_says(text, "no store could be reached at " + address + " in 0.2 s");
+  expect_says(text, "firewall");
+}
+
 TEST(StoreServerTest, ARogueServerWithoutTheKeyIsSeen) {
   const os::Fd listener = os::listen_tcp({.host = "127.0.0.1", .port = 0});
   const auto deadline = Deadline::in(kPatience);
@@ -432,6 +446,14 @@ TEST(StoreServerTest, NamesOfItsOwnExchangesAreNotTold) {
     return message_of([&] { client->exchange("hocket/cards", 0, 2, {}, kShort); });
   };
   expect_says(told(), "rank 1 had not joined the job after 0.03 s");
+  expect_says(message_of([&] { client->exchange("hocket/cards", 0, 1 << 21, {}, kShort); }),
+              "rank 0 of 2097152 cannot be in the job");
+  try {
+    client->exchange("hocket/cards", 2, 2, {}, kShort);
+    ADD_FAILURE() << "a rank beyond the size is taken";
+  } catch (const InvalidArgument& error) {
+    expect_says(error.what(), "rank 2 of 2 cannot be in the job");
+  }
   server.rank_ended(1, 2, "exited with code 0");
   expect_says(told(), "rank 1 of 2 exited with code 0 before all ranks had joined");
 }

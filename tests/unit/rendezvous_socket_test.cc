@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -148,6 +149,26 @@ TEST(UnixSocketTest, AMessageWithoutADescriptorIsAnError) {
   Bytes got(5);
   EXPECT_THROW(receive_fd(ends.server, got, patience()), RendezvousError);
   EXPECT_THROW(send_fd(ends.client, ends.client, {}, patience()), InvalidArgument);
+}
+
+TEST(UnixSocketTest, ADescriptorBeyondTheLimitIsAnErrorThatNamesTheLimit) {
+  const Ends ends = connected();
+  send_fd(ends.client, ends.client, as_bytes("x"), patience());
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = dup(ends.client.get());
+  close(next);
+  const rlimit full{.rlim_cur = static_cast<rlim_t>(next), .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &full), 0);
+  Bytes got(1);
+  try {
+    receive_fd(ends.server, got, patience());
+    ADD_FAILURE() << "there was room for a descriptor";
+  } catch (const SystemError& error) {
+    EXPECT_EQ(error.error_number(), EMFILE);
+    EXPECT_NE(std::string(error.what()).find("ulimit -n"), std::string::npos) << error.what();
+  }
+  setrlimit(RLIMIT_NOFILE, &before);
 }
 
 TEST(SocketTest, WaitsEndAtTheirDeadline) {

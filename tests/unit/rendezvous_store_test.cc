@@ -2,17 +2,23 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <barrier>
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "foundation/base/lookout.h"
+#include "foundation/base/poll.h"
 #include "hocket/error.h"
 #include "hocket/interrupt.h"
 #include "hocket/store.h"
+#include "membership/rendezvous/wire/establish.h"
 #include "rendezvous_stores.h"
 
 namespace hocket {
@@ -348,6 +354,41 @@ INSTANTIATE_TEST_SUITE_P(
     StoreTest,
     ::testing::Values("memory", "prefix", "tcp", "unix", "unix_key", "open", "tls"),
     [](const auto& test) { return test.param; });
+
+// Both answers have come when rank 1 looks again, and the first one may tell why rank 0 failed.
+TEST(MemberStoreTest, AnAnswerIsTakenBeforeALaterLoss) {
+  const StoreServer::Options options{.key = Key::generate(), .job = "j", .epoch = 0, .size = 2};
+  const StoreServer server(options);
+  const auto join = [&](int rank) {
+    const auto client = testing::client_of(server, options, rank);
+    return rendezvous::make_client(rendezvous::establish(client), client);
+  };
+  const auto first = join(0);
+  const auto second = join(1);
+  second->watch(2, kPatience);
+  std::barrier looks(2);
+  bool has_looked = false;
+  std::optional<std::string> seen;
+  in_threads(2, [&](int rank) {
+    if (rank == 0) {
+      looks.arrive_and_wait();
+      first->exchange("reasons", 0, 2, as_bytes("rank 2 cannot join"), kPatience);
+      first->withdraw("ended");
+      return looks.arrive_and_wait();
+    }
+    const base::Lookout lookout([&] {
+      if (std::exchange(has_looked, true)) return;
+      looks.arrive_and_wait();
+      looks.arrive_and_wait();
+      seen = second->why_lost();
+    });
+    const auto reasons = second->exchange("reasons", 1, 2, as_bytes("none"), kPatience);
+    EXPECT_EQ(to_string(reasons[0]), "rank 2 cannot join");
+  });
+  EXPECT_EQ(seen, std::nullopt);
+  const auto loss_is_known = [&] { return second->why_lost().has_value(); };
+  EXPECT_TRUE(base::poll_until(loss_is_known, base::Deadline::in(kPatience), kShort));
+}
 
 TEST(PrefixStoreTest, KeepsPartsApart) {
   const auto store = make_memory_store();

@@ -60,7 +60,7 @@ std::string message_of(F&& f) {
   return "no RendezvousError";
 }
 
-// Runs `body(0)` to `body(count - 1)`, each in a thread; what one throws fails the test.
+// Runs `body(0)` to `body(count - 1)`, each in a thread. An exception of one fails the test.
 inline void in_threads(int count, const std::function<void(int)>& body) {
   std::vector<std::thread> threads;
   for (int i = 0; i < count; ++i) {

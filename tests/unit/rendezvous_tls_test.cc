@@ -95,8 +95,8 @@ TEST(TlsChannelTest, AnotherKeyIsRefused) {
   server.join();
 }
 
-// An ordinary TLS server's or client's context, without the key; the server has a certificate that
-// it made itself.
+// The context of an ordinary TLS server or client that does not know the key. The server's
+// certificate is self-signed.
 struct Stranger {
   explicit Stranger(Side side)
       : context(SSL_CTX_new(side == Side::kServer ? TLS_server_method() : TLS_client_method())) {
@@ -114,7 +114,7 @@ struct Stranger {
   }
   ~Stranger() { SSL_CTX_free(context); }
 
-  // Shakes hands, then says "hello" and listens: what came of it.
+  // Shakes hands, sends "hello", and returns the answer or the error.
   std::string talk(const os::Fd& socket, Side side) const {
     SSL* ssl = SSL_new(context);
     SSL_set_fd(ssl, socket.get());

@@ -1,6 +1,7 @@
 // The store's bytes: what is written can be read, and nothing else can.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <limits>
 #include <memory>
 #include <string>
@@ -211,6 +212,22 @@ TEST(HandshakeTest, EveryPartOfTheTranscriptCounts) {
   EXPECT_FALSE(equal(transcript.server_mac(key, welcome),
                      transcript.server_mac(key, {.decision = Decision::kFull})));
   EXPECT_FALSE(equal(transcript.server_mac(key, welcome), transcript.server_mac(key, {.fact = 1})));
+}
+
+void prove_something() {
+  const Bytes some = to_bytes("some");
+  static_cast<void>(Transcript(some, some, some).client_mac(Key::generate()));
+}
+
+// The handler runs after all that were registered later, OpenSSL's own one among them.
+TEST(HandshakeTest, ProofsAreMadeWhileTheProcessExits) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto exits = [] {
+    std::atexit(&prove_something);
+    prove_something();
+    std::exit(0);
+  };
+  EXPECT_EXIT(exits(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

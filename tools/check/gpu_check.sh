@@ -31,7 +31,7 @@ build=$(cd "$build" && pwd)
 mkdir -p "$out"
 export NCCL_NVLS_ENABLE=0 PATH="$build/bin:$PATH" PYTHONPATH="$build/python${PYTHONPATH:+:$PYTHONPATH}"
 
-# NCCL of Python's package, where the system has none.
+# If the system has no NCCL, use the one in the Python package nvidia-nccl.
 if [ -z "${HOCKET_NCCL_LIBRARY:-}" ] && ! ldconfig -p | grep -q libnccl.so.2; then
   folder=$(python3 -c 'import nvidia.nccl; print(nvidia.nccl.__path__[0])' 2>/dev/null || true)
   [ -z "$folder" ] || export HOCKET_NCCL_LIBRARY="$folder/lib/libnccl.so.2"
@@ -43,7 +43,7 @@ code=0
 results=
 note() { results="$results$1
 "; }
-# step NAME LOG COMMAND...: one line of the table.
+# step NAME LOG COMMAND...: runs the command with its output in LOG, and adds a line to the results.
 step() {
   name=$1 log=$out/$2
   shift 2
@@ -51,7 +51,7 @@ step() {
   if "$@" >"$log" 2>&1; then said=passed; else said="FAILED ($?)" code=1; fi
   note "$(printf '%-46s %s, %d s' "$name" "$said" $(($(date +%s) - begin)))"
 }
-# The first so many GPUs.
+# first N: prints the numbers of the first N GPUs, such as 0,1,2.
 first() { seq -s, 0 $(($1 - 1)); }
 
 for n in 1 2 4; do
@@ -59,7 +59,7 @@ for n in 1 2 4; do
   step "tests on $n GPU(s), threads" "gpu_test_$n.txt" \
     env CUDA_VISIBLE_DEVICES="$(first $n)" gpu_test --gtest_brief=1
 done
-# Side by side, where pytest can.
+# The Python tests run in parallel if pytest-xdist is installed.
 parallel=
 if python3 -c 'import xdist' 2>/dev/null; then parallel='-n 4'; fi
 step "tests in Python, processes" pytest.txt \

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 """Holds the sources against the law of the layers.
 
-The order of the layers is the list in src/CMakeLists.txt. The law:
+The order of the layers is the list in src/CMakeLists.txt. These rules hold:
 
   - a layer includes itself and the layers before it;
   - engines (engines/...) never include each other;
   - engines/algorithm never includes foundation/os, foundation/cuda or an engine;
-  - engines are named outside their folders only in the composition root, src/calls/compose;
-  - public headers include the standard library and hocket/ alone;
-  - the command, the C interface, MPI's, Python, the examples and the benchmarks include hocket's
-    public headers, and nothing else of it but their own files;
-  - the library and the Python package read the environment in src/foundation/base/config.cc only;
-  - a file of more than 400 lines is warned of, one of more than 600 refused (tests apart).
+  - outside an engine's own folder, only the composition root (src/calls/compose) names engines;
+  - public headers include only the standard library and hocket/;
+  - the faces include only hocket's public headers and their own files. The faces are the command,
+    the C interface, the MPI interface, the Python binding, the examples and the benchmarks;
+  - only src/foundation/base/config.cc reads the environment for the library and the Python package;
+  - a file of more than 400 lines gives a warning, one of more than 600 an error (tests excepted).
 
-Prints one line a breach, `file:line: what is wrong`, and exits with 1 if there is any.
+Prints one line for each breach, `file:line: what is wrong`. Exits with 1 if there is a breach.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ WARN_LINES = 400
 MAX_LINES = 600
 SUFFIXES = {".h", ".cc", ".cu", ".cuh", ".cpp", ".hpp"}
 
-# Layers that `engines/algorithm` must not know, whatever their place in the list.
+# Layers that `engines/algorithm` must not include, although they come before it in the list.
 HIDDEN_FROM_ALGORITHM = ("foundation/os", "foundation/cuda")
-# Layers in the wing of the engines that are no engines: several engines use them.
+# Folders below engines/ that are not engines: several engines include them.
 SHARED_BY_ENGINES = ("engines/algorithm", "engines/movement", "engines/nvshmem")
 COMPOSITION_ROOT = "calls/compose"
-# Public headers for programs that use another library anyhow, and that library's header. hocket.h
-# includes none of them.
+# Public headers that include another library's header, and the name of that header. They are for
+# programs that use the other library anyway. hocket.h includes none of them.
 VENDOR_HEADERS = {"mpi.h": ("mpi.h",)}
-# The public header for C, which knows C's headers alone.
+# The public headers for C. They include only each other and headers of the C standard library.
 C_HEADERS = ("c.h", "c_membership.h", "c_calls.h", "c_grid.h", "c_operators.h")
 C_STANDARD = ("stddef.h", "stdint.h")
 ENVIRONMENT_READER = "src/foundation/base/config.cc"
-# Faces of the library: (folder, prefixes of includes that are their own).
+# Faces of the library: folder -> prefixes of the face's own includes.
 FACES = {
     "src/interfaces/cli": ("interfaces/cli/",),
     "src/interfaces/capi": ("interfaces/capi/",),
@@ -76,7 +76,7 @@ class Include:
 
 
 def read_layers(cmake: Path) -> list[str]:
-    """The layers from the lowest up, as src/CMakeLists.txt lists them."""
+    """Return the layers from the lowest to the highest, as src/CMakeLists.txt lists them."""
     match = FOREACH.search(cmake.read_text())
     if not match:
         sys.exit(f"{cmake}: no `foreach(layer ...)` with the list of layers")
@@ -96,7 +96,7 @@ def includes_of(path: Path) -> list[Include]:
 
 
 def layer_of(name: str, layers: list[str]) -> str | None:
-    """The layer that a path such as "engines/shm/engine.h" belongs to."""
+    """Return the layer that owns a path such as "engines/shm/engine.h", or None."""
     candidates = [layer for layer in layers if name.startswith(layer + "/")]
     return max(candidates, key=len, default=None)
 
@@ -106,8 +106,9 @@ def is_engine(layer: str) -> bool:
 
 
 def breach(own: str, other: str, layers: list[str]) -> str | None:
-    """Returns the breach if layer `own` includes a header of layer `other`; None if it is
-    allowed.
+    """Return the rule that layer `own` breaks by including a header of layer `other`.
+
+    Return None if the include is allowed.
     """
     if own == other:
         return None

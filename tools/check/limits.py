@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Counts what the sources' trunk is to get rid of, and holds it against limits.
 
-Prints a row a count: today's number, its limit, and the number that is wanted. A limit is today's
-number where the wanted one is not reached yet, so that it can only be lowered. Exits with 1 if a
-row is above its limit. Some rows are counted by a sign in the text that stands for the thing; what
-the sign is, the row's function says. `--where` also prints the places.
+Prints a row for each count: today's number, its limit, and the wanted number. While the wanted
+number is not reached, the limit is today's number, so that it can only go down. Exits with 1 if a
+row is above its limit. Some rows count a pattern of the text that stands for the thing. The
+docstring of the row's function names the pattern. `--where` also prints the places.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Tree:
 
 
 def body_at(text: str, start: int) -> str:
-    """Returns the text between the first brace from `start` on and its partner."""
+    """Return the text between the first brace from `start` on and its closing brace."""
     begin = text.index("{", start)
     depth = 0
     for at in range(begin, len(text)):
@@ -61,7 +61,7 @@ def body_at(text: str, start: int) -> str:
     return text[begin + 1:]
 
 
-# --- Rows: each gives the places that it counts ---------------------------------------------------
+# --- Rows: each function returns the places that it counts ----------------------------------------
 
 def naming_a_kind(tree: Tree) -> list[str]:
     paths = tree.sources("src", "include", "python/src", "tools")
@@ -69,7 +69,7 @@ def naming_a_kind(tree: Tree) -> list[str]:
 
 
 def defaults_over_kinds(tree: Tree) -> list[str]:
-    """Switches with `Kind::` or `Collective::` in a label, and a default of their own."""
+    """Switches that have a label with `Kind::` or `Collective::`, and also a `default:`."""
     found = []
     for path in tree.sources("src"):
         text = tree.text(path)
@@ -94,8 +94,11 @@ def largest_folder(tree: Tree) -> list[str]:
 
 
 def text_decides(tree: Tree) -> list[str]:
-    """Comparisons of a variable named text, reason or message with a known text, in code that
-    hears of other processes. Settings and addresses are texts by nature.
+    """Comparisons that decide by the text of an error or a message.
+
+    They compare a variable named text, reason or message with a known text. Only code that receives
+    data from other processes counts. Settings and addresses do not count, because they are texts by
+    nature.
     """
     word = r"(?:text|reason|why_not|what\(\)|message)(?:\.view\(\))?"
     known = r'(?:k[A-Z]\w*|")'
@@ -111,7 +114,7 @@ def layer_of(name: str) -> str:
 
 
 def types(tree: Tree) -> dict[str, list[tuple[Path, int]]]:
-    """Definitions at the beginning of a line: no type within another."""
+    """Return the types that are defined at the beginning of a line, so not within another type."""
     found: dict[str, list[tuple[Path, int]]] = defaultdict(list)
     pattern = re.compile(r"^(?:class|struct|enum class)\s+(?:alignas\([^)]*\)\s*)?(\w+)[^;{]*\{",
                          re.MULTILINE)
@@ -150,7 +153,7 @@ def big_friends(tree: Tree) -> list[str]:
 
 
 def casts_back(tree: Tree) -> list[str]:
-    """dynamic_cast, and static_cast to a reference or pointer of a class that derives from one."""
+    """Each dynamic_cast, and each static_cast to a reference or pointer of a derived class."""
     paths = tree.sources("src")
     derived = {name for path in paths
                for name in re.findall(r"(?:class|struct)\s+(\w+)(?:\s+final)?\s*:\s*public",
@@ -165,7 +168,7 @@ def casts_back(tree: Tree) -> list[str]:
 
 
 def touched_by(engine: str) -> Callable[[Tree], list[str]]:
-    """Files outside of an engine's folder, and of its shims, that have its name in them."""
+    """Count the files that name an engine outside of its own folder."""
     def count(tree: Tree) -> list[str]:
         of_c = ("c.h", "c_membership.h", "c_calls.h", "c_grid.h", "c_operators.h")
         paths = [p for p in tree.sources("src", "include", "python/src") if p.name not in of_c]
@@ -178,9 +181,11 @@ def touched_by(engine: str) -> Callable[[Tree], list[str]]:
 
 
 def waits(tree: Tree) -> list[str]:
-    """Loops in which a thread gives up its processor until something changes: by yield, sleep,
-    or a pace that pauses. Callers of `base::wait_until` have no loop of their own. The paces,
-    which sleep for it, are in foundation/base/poll.h and calls/call/waiter.cc.
+    """Loops in which a thread gives up its processor until something changes.
+
+    Such a loop calls yield, sleep, or the pause of a pace. Callers of `base::wait_until` have no
+    loop of their own. The paces, which sleep for a loop, are in foundation/base/poll.h and
+    calls/call/waiter.cc.
     """
     loop = re.compile(r"\bfor \(|\bwhile \(")
     pattern = re.compile(r"this_thread::(?:yield|sleep_for|sleep_until)\b|\.pause\(|"
@@ -191,8 +196,10 @@ def waits(tree: Tree) -> list[str]:
 
 
 def memos(tree: Tree) -> list[str]:
-    """Members that keep a choice or a plan for repeated calls. They have a type made for that,
-    or are a former call, request or signature to compare with.
+    """Members that store a choice or a plan for repeated calls.
+
+    They have a type that is made for this, or they are an earlier call, request or signature that
+    the next one is compared with.
     """
     pattern = re.compile(r"\b(?:\w*Memo|Kept\w+)<[^;]*>\s+\w+_;|"
                          r"\b(?:Call|Request|Signature)\s+(?:last|repeated|kept)_?\w*_\b[^;()]*;")

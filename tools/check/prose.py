@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """prose.py [FILE ...]: are the documents easy to read?
 
-Reports three kinds of places: each sentence with more than 35 words, each page that does not end
-with a pointer to another page, and each parenthesis with more than 20 words. Code, tables and
-headings are left out. Without arguments: the pages at the top and docs/, but
-for the notebook in docs/notes.
+Reports four kinds of places: each sentence with more than 35 words, each parenthesis with more than
+20 words, each page that does not begin with a title and its purpose, and each page that does not
+end with a pointer to another page. Skips code, tables and headings. Without arguments it checks the
+pages at the top and in docs/, but not the notebook in docs/notes.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ MOST_IN_PARENTHESES = 20
 TOPS = ("README.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md", "SUPPORT.md")
 
 FENCE = re.compile(r"^\s*(```|~~~|:::)")
-# A line that is separate from its neighbours: a heading, a row of a table, an item of a list, a
-# comment.
+# A line that does not continue its neighbours: a heading, a row of a table, or a comment.
 APART = re.compile(r"^\s*(#|\||<!--|---\s*$)")
 ITEM = re.compile(r"^\s*(?:[-*+]|\d+\.)\s+")
 LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
-# A full stop ends a sentence where a space and a new beginning follow; names begin in small letters.
+# A full stop ends a sentence if a space and the beginning of a new sentence follow. A sentence may
+# also begin with a small letter, if its first word is hocket or a name with an underscore.
 END = re.compile(r"(?<=[.!?])[)\"'*_]*\s+(?=[\"'(*_`\[]*(?:[A-Z0-9`]|hocket\b|[a-z]+_))")
 ABBREVIATIONS = ("e.g.", "i.e.", "cf.", "vs.", "etc.", "No.")
 
@@ -42,7 +42,7 @@ class Finding(NamedTuple):
 
 
 def texts(document: str) -> Iterator[Text]:
-    """Paragraphs and items of lists, each as one line."""
+    """Yield the paragraphs and the items of lists, each as one line of text."""
     fenced = False
     start, parts = 0, []
     for number, line in enumerate(document.splitlines(), start=1):
@@ -61,7 +61,7 @@ def texts(document: str) -> Iterator[Text]:
 
 
 def plain(text: str) -> str:
-    """Without the address of a link, and with a piece of code as one word."""
+    """Return the text without addresses of links, and with each piece of code as one word."""
     text = LINK.sub(r"\1", text)
     return re.sub(r"`[^`]*`", "CODE", text)
 
@@ -88,7 +88,7 @@ def check_sentences(document: str) -> Iterator[Finding]:
 
 
 def check_frame(document: str) -> Iterator[Finding]:
-    """A page begins with what it is for and ends with where to go."""
+    """Check that a page begins with its title and purpose, and ends with links to other pages."""
     lines = document.splitlines()
     after_title = next((line for line in lines[1:] if line.strip()), "")
     if not lines[0].startswith("# ") or APART.match(after_title) or FENCE.match(after_title):

@@ -1,9 +1,11 @@
 #!/bin/sh
 # relacy.sh [executions] [--gtest_filter=...]
 #
-# Runs the lock-free parts over Relacy (tests/relacy), for minutes. Each program runs unchanged, and with
-# every possible mutation, so many times (200,000), each in another order. ctest's relacy_test does some
-# hundreds to thousands.
+# Runs the lock-free code (tests/relacy) in the simulator Relacy, which executes it in many orders
+# of its steps. Each program runs unchanged, and then with each possible mutation: a weakened
+# operation that must lead to an error. Each of these variants runs EXECUTIONS times (200,000),
+# which takes minutes. ctest's relacy_test executes each variant only hundreds to thousands of
+# times.
 set -eu
 cd "$(dirname "$0")/../.."
 

@@ -1,7 +1,7 @@
 #!/bin/sh
-# sanitize.sh [--fast] [asan|tsan ...]: builds the sanitizer presets, both by default, and runs the
-# unit and the conformance tests under them. --fast: only tests that parse bytes of others or share memory
-# between threads, on few ranks.
+# sanitize.sh [--fast] [asan|tsan ...]: builds the presets of the sanitizers (default: both), and
+# runs the unit and conformance tests under them. --fast runs only two kinds of tests, on few ranks:
+# tests that parse bytes from other processes, and tests that share memory between threads.
 set -eu
 cd "$(dirname "$0")/../.."
 fast=
@@ -10,24 +10,26 @@ if [ "${1:-}" = --fast ]; then fast=1; shift; fi
 
 launcher=
 if command -v ccache >/dev/null; then launcher=-DCMAKE_CXX_COMPILER_LAUNCHER=ccache; fi
-# Runs a command without address randomisation, where that is allowed: GCC's thread sanitizer does
-# not start on kernels that randomise more bits than it knows.
+# If the system permits, run programs without address randomisation. GCC's thread sanitizer does not
+# start on kernels that randomise more address bits than it supports.
 fixed_addresses=
 if setarch "$(uname -m)" -R true 2>/dev/null; then fixed_addresses="setarch $(uname -m) -R"; fi
 
 export ASAN_OPTIONS="detect_leaks=1:strict_string_checks=1:${ASAN_OPTIONS:-}"
 export UBSAN_OPTIONS="print_stacktrace=1:${UBSAN_OPTIONS:-}"
 export TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:${TSAN_OPTIONS:-}"
-# UCX hooks the calls that give memory back, also those that threads make when they end, which is
-# where the thread sanitizer no longer knows them.
+# Keep UCX from hooking the calls that free memory. A thread makes such calls even while it ends,
+# when the thread sanitizer no longer knows the thread.
 export UCX_MEM_EVENTS=no
 
 fast_units="object_codec_test object_value_test rendezvous_wire_test rendezvous_server_test
   local_point_to_point_test algorithm_ranges_test"
-# Engines whose ranks are threads, the GPU kernels on the host among them, three ranks: enough for every pattern, few enough to be quick.
+# Choose engines whose ranks are threads, including the GPU kernels that run on the host. Three
+# ranks exercise every communication pattern and still run quickly.
 fast_conformance='*local_3_*:*shm_threads_3_*:*shm_messages_3_*:*peer*_3_*'
 
-# Not everywhere: where addresses are randomised more than the sanitizer knows and may not be fixed.
+# starts PRESET: true if the preset's programs can start. They cannot if the kernel randomises more
+# address bits than the sanitizer supports and does not let this script turn it off.
 starts() {
   said=$($fixed_addresses "build/$1/bin/object_value_test" --gtest_list_tests 2>&1) && return 0
   case $said in *"unexpected memory mapping"*) ;; *) return 0 ;; esac

@@ -1,9 +1,10 @@
 #!/bin/sh
-# docs.sh [--output FOLDER]
+# build.sh [--output FOLDER]
 #
-# Builds the site of the documents and references into build/docs: the pages of docs/, Python's reference
-# from the docstrings, the C++ and C headers, and the command's --help. Fails if a link has no target.
-# Needs Doxygen (apt: doxygen) and a built tree (tools/build.sh).
+# Builds the documentation site into build/docs. The site contains the pages of docs/, the Python
+# reference from the docstrings, the C++ and C headers, and the command's --help. The build fails if
+# the target of a link does not exist. Needs Doxygen (Debian: doxygen) and a built tree
+# (tools/build.sh).
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -18,7 +19,8 @@ if [ ! -x build/release/bin/hocket ] || ! ls "$python"/hocket/_hocket.*so >/dev/
   tools/build.sh hocket_command _hocket
 fi
 
-# The tools have an environment of their own, made by the Python that the package was built for.
+# Sphinx and its extensions have a Python environment of their own. The Python of .venv makes it,
+# because Sphinx imports the package, which is built for this Python.
 tools=build/docs-tools
 if ! cmp -s tools/docs/requirements.txt "$tools/requirements.txt"; then
   echo "docs: installing Sphinx into $tools"
@@ -50,7 +52,7 @@ MACRO_EXPANSION = YES
 PREDEFINED = __cplusplus=202002L
 END
 
-# `hocket demo --help` needs the package, so python3 must find it.
+# make_source.py calls `hocket demo --help`, which needs a python3 that finds the package.
 PATH="$PWD/.venv/bin:$PATH" PYTHONPATH="$python" \
   .venv/bin/python tools/docs/make_source.py "$work/source" build/release/bin/hocket
 cp tools/docs/conf.py "$work/source"

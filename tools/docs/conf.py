@@ -1,6 +1,8 @@
-"""The site: hocket's documents, and references made from docstrings, headers and --help.
+"""Settings of the documentation site.
 
-tools/docs/build.sh makes the sources that this finds beside it, and runs Sphinx on them.
+The site has hocket's documents, and references made from docstrings, headers and --help.
+tools/docs/build.sh makes the sources, puts them into one folder with this file, and runs Sphinx
+there.
 """
 
 import os
@@ -26,8 +28,8 @@ html_theme_options = {"source_view_link": "", "top_of_page_buttons": []}
 
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence"]
-# Breathe declares the namespace again on each header's page, and C's structs again as their
-# typedefs. It names derived classes by labels that it does not set.
+# Suppress three warnings. Breathe declares a namespace once for each header's page, and C's structs
+# once more for their typedefs. It also refers to derived classes by labels that it does not define.
 suppress_warnings = ["duplicate_declaration.cpp", "duplicate_declaration.c", "ref.ref"]
 highlight_language = "text"
 
@@ -45,8 +47,8 @@ napoleon_use_rtype = False
 napoleon_use_param = False
 napoleon_use_ivar = True
 
-# Every internal link is checked. These have no page: other libraries' types, types behind a handle,
-# and the names that Python's signatures give to kinds of arguments.
+# Sphinx checks that every internal link has a target. These names have no page: types of other
+# libraries, types behind a handle, and the names of argument kinds in Python's signatures.
 nitpicky = True
 BEHIND_HANDLES = "[a-z][a-z_]*(::.*)?|Secret|Plan|Impl|Fold"  # inner namespaces, and inner classes
 nitpick_ignore_regex = [
@@ -57,7 +59,7 @@ nitpick_ignore_regex = [
 
 
 def drop_signature(app, what, name, obj, options, lines):
-    """nanobind's docstrings begin with the signature, which autodoc has from there already."""
+    """Delete the signature at the beginning of nanobind's docstrings: autodoc prints it already."""
     short = name.rsplit(".", 1)[-1]
     while lines and re.match(rf"{re.escape(short)}\(.*\)( -> .*)?$", lines[0]):
         del lines[0]

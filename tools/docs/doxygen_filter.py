@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""doxygen_filter.py HEADER: the header with its plain comments as those that Doxygen reads.
+"""doxygen_filter.py HEADER: prints the header with its comments in the form that Doxygen reads.
 
-A comment before a declaration says what it is, one behind it likewise. A line such as
-`// --- Groups ---` heads what follows.
+A plain comment before a declaration, or behind it, describes the declaration. A line such as
+`// --- Groups ---` is a heading for readers of the header, so it is left out.
 """
 
 import re
@@ -12,11 +12,12 @@ from pathlib import Path
 SECTION = re.compile(r"^\s*(?://|/\*) -{2,}.*$")
 BEHIND = re.compile(r"^(\s*[^/\s][^\"]*?[;,{]?\s+)// (.*)$")
 ALONE = re.compile(r"^(\s*)//( .*|)$")
-# Indented text within a comment is a table, or code.
+# Text that is indented within a comment is a table or code.
 INDENTED = re.compile(r"^ {3,}(\S.*)$")
 
 
-# Joins the rows of a table, which only an empty comment line kept apart from clang-format.
+# Removes the empty comment lines between the rows of a table. The headers only have them to keep
+# clang-format from joining the rows.
 def without_gaps(lines):
     def is_row(line):
         return (match := ALONE.match(line)) and INDENTED.match(match[2])
@@ -33,7 +34,7 @@ def cpp(lines):
         elif (match := ALONE.match(line)) and (inner := INDENTED.match(match[2])):
             yield f"{match[1]}///{match[2].replace(' ', '     ', 1)}"
         elif match:
-            # The first comment of a file is the file's.
+            # The first comment of a header describes the whole file.
             yield f"{match[1]}///{' @file' + chr(10) + '///' if number == 0 else ''}{match[2]}"
         elif (match := BEHIND.match(line)) and "NOLINT" not in match[2]:
             yield f"{match[1]}///< {match[2]}"
@@ -52,7 +53,7 @@ def c(text):
 def main():
     path = Path(sys.argv[1])
     text = path.read_text()
-    print(c(text) if path.name == "c.h" else "\n".join(cpp(without_gaps(text.splitlines()))))
+    print(c(text) if text.startswith("/*") else "\n".join(cpp(without_gaps(text.splitlines()))))
 
 
 if __name__ == "__main__":

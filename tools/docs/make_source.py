@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""make_source.py SOURCE COMMAND: the documents and the pages made for the site, as Sphinx wants them.
+"""make_source.py SOURCE COMMAND: writes the site's documents and references as Sphinx reads them.
 
-SOURCE becomes a mirror of the repository, so that the documents' links hold; COMMAND is `hocket`.
+SOURCE becomes a copy of the repository's folders, so that the links between documents stay valid.
+COMMAND is the path of `hocket`.
 """
 
 import re
@@ -12,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADERS = ROOT / "include" / "hocket"
-# Headers that only include others, and headers of details.
+# These headers get no page: one only includes the others, and one has only internal details.
 WITHOUT_A_PAGE = {"hocket.h", "cplusplus.h"}
 GUIDE = [
     (
@@ -57,7 +58,7 @@ def copy_documents(source):
             target = source / path.relative_to(ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, target)
-    # A folder is no page; what it holds has one.
+    # Links to the folder examples go to the page of examples, because a folder has no page.
     for path in source.rglob("*.md"):
         text = path.read_text()
         up = "../" * (len(path.relative_to(source).parts) - 1)
@@ -79,7 +80,7 @@ def write_decisions(source):
 
 
 def others(source, listed):
-    """Documents that no list above names go last."""
+    """Return the documents that are not in `listed`. They come last in the table of contents."""
     found = sorted((source / "docs").rglob("*.md"))
     names = [path.relative_to(source).with_suffix("").as_posix() for path in found]
     return [name for name in names if name not in listed and not re.match(r".*/\d+-", name)]
@@ -88,7 +89,7 @@ def others(source, listed):
 def write_index(source):
     listed = [page for _, pages in GUIDE for page in pages] + INSIDE
     readme = (source / "README.md").read_text()
-    # The first page is the README, whose links are from the top.
+    # The README becomes the first page. Its links already start at the top folder.
     parts = [toctree(*group) for group in GUIDE]
     parts.append(toctree("How it is made", INSIDE + others(source, listed)))
     (source / "index.md").write_text(readme + "\n" + "\n".join(parts).replace("/README\n", ""))
@@ -160,7 +161,7 @@ MODULES = {
     "Meeting": ["Store", "StoreServer", "Bootstrap", "MPIBootstrap", "TorchBootstrap"],
     "What became of ranks": ["RankCall", "Status", "hand_over", "StopRequest"],
 }
-# Modules that have a heading of their own; hocket.torch and hocket.compat have pages.
+# Modules with a heading of their own on the page. hocket.torch and hocket.compat have other pages.
 OF_THEIR_OWN = {
     "Errors": "errors",
     "Fourier transforms": "fft",
@@ -175,8 +176,9 @@ OF_THEIR_OWN = {
 
 
 def require_all_public_names():
-    """Fails if a public name of hocket is missing in this reference. Otherwise only readers
-    would notice.
+    """Fail if the reference misses a public name of hocket.
+
+    Without this check only a reader would notice.
     """
     import hocket
 

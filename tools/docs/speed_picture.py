@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""speed_picture.py [--check]: docs/speed.svg, made from the tables of docs/performance.md.
+"""speed_picture.py [--check]: makes docs/speed.svg from the tables of docs/performance.md.
 
-A table with a comment `picture: TITLE` before it becomes a group of bars: hocket's time as a part
-of the other's. --check compares the picture with the tables, and writes nothing.
+Each table with a comment `picture: TITLE` before it becomes a group of bars. The length of a bar is
+hocket's time divided by the other library's time. --check compares the picture with the tables and
+writes nothing.
 """
 
 import re
@@ -11,12 +12,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE, PICTURE = ROOT / "docs/performance.md", ROOT / "docs/speed.svg"
-SIZES = ("8 B", "64 KiB", "1 MiB", "64 MiB")
+SIZES = ("8 B", "64 KiB", "1 MiB", "16 MiB", "64 MiB")
 LEFT, WIDTH, ROW, GAP = 96, 560, 22, 34
 
 
 def tables():
-    """Yields (title, [(size, others' time, hocket's time)]) of each table to draw."""
+    """Yield (title, [(size, other library's time, hocket's time)]) for each table to draw."""
     for match in re.finditer(r"<!-- picture: (.*?) -->\n((?:\|.*\n)+)", PAGE.read_text()):
         rows = [[c.strip() for c in line.strip("|\n ").split("|")] for line in match[2].splitlines()]
         yield match[1], [(r[0], float(r[1]), float(r[2])) for r in rows[2:] if r[0] in SIZES]

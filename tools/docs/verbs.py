@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The verbs of hocket in its languages, from tools/docs/verbs.txt.
+"""Makes the tables of docs/verbs.md from tools/docs/verbs.txt: hocket's verbs in each language.
 
-verbs.py           prints the tables of docs/verbs.md
-verbs.py --write   writes them there
+verbs.py           prints the tables
+verbs.py --write   writes the tables into docs/verbs.md
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BEGIN, END = "<!-- verbs: begin -->\n", "<!-- verbs: end -->\n"
 
 @dataclass
 class Verb:
-    """A row: one verb, and what it is called in each language; "-" where there is none."""
+    """A row: one verb and its name in each language. "-" means that the language lacks the verb."""
 
     name: str
     cpp: str
@@ -29,12 +29,11 @@ class Verb:
     note: str = ""
 
     def names(self, language: str) -> list[str]:
-        """The verb's names in a language, those of its forms included."""
+        """Return the verb's names in a language, including its `_async` and `prepare_` forms."""
         base = getattr(self, language)
         if base == "-":
             return []
-        before, after = base, ""
-        scope = ""
+        before, scope = base, ""
         for mark in ("::", "."):
             if mark in base:
                 scope, before = base.rsplit(mark, 1)
@@ -43,21 +42,21 @@ class Verb:
             scope, before = "hocket_", base.removeprefix("hocket_")
         made = [base]
         if "async" in self.forms:
-            made.append(f"{scope}{before}_async{after}")
+            made.append(f"{scope}{before}_async")
         if "prepare" in self.forms:
-            made.append(f"{scope}prepare_{before}{after}")
+            made.append(f"{scope}prepare_{before}")
         return made
 
 
 @dataclass
 class Verbs:
-    """All rows by section, and the public names that are no verbs."""
+    """All rows by section, and in `aside` the public names that are no verbs, by language."""
 
     sections: dict[str, list[Verb]] = field(default_factory=dict)
     aside: dict[str, set[str]] = field(default_factory=dict)
 
     def names(self, language: str) -> set[str]:
-        """All names in a language."""
+        """Return all the verbs' names in a language."""
         return {
             name
             for rows in self.sections.values()
@@ -67,7 +66,7 @@ class Verbs:
 
 
 def read(path: Path = LIST) -> Verbs:
-    """Read the list."""
+    """Read verbs.txt, whose first lines explain its format."""
     verbs = Verbs()
     section = ""
     for line in path.read_text().splitlines():
@@ -98,7 +97,7 @@ def read(path: Path = LIST) -> Verbs:
 
 
 def tables(verbs: Verbs) -> str:
-    """The tables of the page."""
+    """Return the tables as Markdown."""
 
     def cell(name: str) -> str:
         return name if name == "-" else f"`{name}`"
@@ -116,7 +115,7 @@ def tables(verbs: Verbs) -> str:
 
 
 def page(verbs: Verbs, text: str) -> str:
-    """The page with the tables in their place."""
+    """Return the page's text with the tables replaced."""
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)
     return before + BEGIN + tables(verbs) + END + after

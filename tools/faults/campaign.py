@@ -12,7 +12,6 @@ the survivors go on. The campaign takes no more of the processor than `--cores`.
 import argparse
 import collections
 import contextlib
-import ctypes.util
 import functools
 import gc
 import itertools
@@ -22,10 +21,8 @@ import random
 import re
 import resource
 import select
-import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -33,17 +30,17 @@ from pathlib import Path
 import campaign_plan as plans
 import campaign_rank
 import chaos_hosts
+import chaos_machine
 import chaos_stacks
 import hocket
 
-MPIRUN = shutil.which("mpirun.openmpi")
 # Seconds without a word of anybody after which a job hangs: longer than every deadline in it.
 HANGS = 2 * plans.PATIENT + 15
 NEWCOMERS = 400  # of a job
 
 
 class Running:
-    """One job: its processes, and what they tell. A resource."""
+    """One job: its processes, and their reports. A resource."""
 
     def __init__(self, job):
         self.job = job
@@ -90,13 +87,9 @@ class Running:
     def start_mpi(self):
         with open(f"{self.folder}/job", "w") as file:
             json.dump(self.job, file)
-        with open(f"{self.folder}/out0", "wb") as out:
-            launcher = subprocess.Popen(
-                [MPIRUN, "-n", str(self.job.size), "--allow-run-as-root", "--oversubscribe", "--mca",
-                 "plm", "isolated", "--mca", "mpi_yield_when_idle", "1", sys.executable,
-                 campaign_rank.__file__, self.folder],
-                stdin=subprocess.DEVNULL, stdout=out, stderr=out, process_group=0,
-                env={**os.environ, "TMPDIR": self.temporary})
+        launcher = chaos_machine.start_mpi(
+            self.job.size, ["--mca", "mpi_yield_when_idle", "1"], campaign_rank.__file__, self.folder,
+            self.folder, process_group=0)
         self.group = self.processes[-1] = launcher.pid
         self.launcher = launcher
         return False
@@ -109,11 +102,7 @@ class Running:
             os.setpgid(0, self.group or 0)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
-        with open(f"{self.folder}/out{rank}", "ab") as out:
-            os.dup2(out.fileno(), 1)
-            os.dup2(out.fileno(), 2)
-        os.environ["TMPDIR"] = os.environ["XDG_RUNTIME_DIR"] = self.temporary
-        os.environ["HOCKET_SILENCE"] = str(plans.SILENCE)
+        chaos_machine.redirect(self.folder, rank, plans.SILENCE)
         if job.place == "namespaces":
             network.enter(job.hosts[rank])
         if job.place in ("namespaces", "pretended"):
@@ -137,10 +126,12 @@ class Running:
             return
         if job.place in plans.REFILLED:
             os.environ["HOCKET_DOOR"] = door
-        engines = [job.place] if job.place == "algorithm" else None
-        comm = hocket.init(rank=rank, size=job.size, address=address, key=self.key, timeout=60,
-                           engines=engines)
-        campaign_rank.be(job, rank, self.folder, comm)
+        join = functools.partial(hocket.init, rank=rank, size=job.size, address=address, key=self.key,
+                                 engines=[job.place] if job.place == "algorithm" else None)
+        if "killed in init" in job.harms:
+            campaign_rank.be_killed_in_init(job, rank, self.folder, join)
+        else:
+            campaign_rank.be(job, rank, self.folder, join(timeout=60))
 
     # --- Watching ---------------------------------------------------------------------------------
     def listen(self, seconds):
@@ -265,7 +256,7 @@ class Running:
                 "took": [said["took"] for said in survivors if "took" in said], "wrong": wrong}
 
     def judge_ends(self, last):
-        """Exit codes, and what was left behind."""
+        """Exit codes and leftovers."""
         dies = {}
         for round_ in self.plan[:last["round"] + 1]:
             if plans.HARMS[round_.harm].dies >= 0:
@@ -288,34 +279,11 @@ class Running:
             last["wrong"].append(f"left in the temporary folder: {left}")
 
     def close(self):
-        outputs = "".join(
-            f"--- rank {path.name[3:]}\n{path.read_text(errors='replace')[-3000:]}"
-            for path in sorted(Path(self.folder).glob("out*")) if path.stat().st_size)
-        shutil.rmtree(self.folder, ignore_errors=True)
-        return outputs
+        return chaos_machine.take_outputs(self.folder)
 
 
-def leftovers():
-    """Returns all that must be the same before and after: named shared memory, names of sockets,
-    descriptors.
-    """
-    shared = sorted(name for name in os.listdir("/dev/shm") if "hocket" in name)
-    with open("/proc/net/unix") as file:
-        sockets = [line for line in file if f"hocket-chaos-{os.getpid()}" in line]
-    return {"shared memory": shared, "sockets": sockets,
-            "descriptors": len(os.listdir("/proc/self/fd"))}
-
-
-def usable_places(wanted, count_gpus):
-    missing = set()
-    if ctypes.util.find_library("ucp") is None:
-        missing |= {"pretended", "namespaces", "newcomers on hosts"}
-    if chaos_hosts.why_no_namespaces():
-        missing.add("namespaces")
-    if MPIRUN is None:
-        missing.add("mpi")
-    if "gpus" in (wanted or []) and count_gpus() < 1:
-        missing.add("gpus")
+def usable_places(wanted):
+    missing = chaos_machine.missing_places(wanted, gpus=1)
     everywhere = ["threads", "shm", "shm", "algorithm", "pretended", "pretended", "namespaces", "mpi",
                   "newcomers", "newcomers on hosts"]
     return [place for place in wanted or everywhere if place not in missing]
@@ -346,7 +314,7 @@ def play(job, network):
     return lines, outputs
 
 
-def main(arguments, count_gpus):
+def main(arguments):
     parser = argparse.ArgumentParser(prog="chaos.py campaign", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=1.0)
@@ -354,13 +322,13 @@ def main(arguments, count_gpus):
     parser.add_argument("--seed", type=int)
     parser.add_argument("--job", type=int, help="this one alone")
     parser.add_argument("--place", action="append", choices=sorted(plans.PLACES))
-    parser.add_argument("--harm", action="append", choices=plans.CARRIERS, default=[],
-                        help="jobs of one round between hosts, with one of these harms")
+    parser.add_argument("--harm", action="append", choices=sorted(plans.HARMS), default=[],
+                        help="jobs of one round, with one of these harms")
     parser.add_argument("--cores", type=float, default=1e9, help="processors to take, on average")
     chosen = parser.parse_args(arguments)
     seed = random.SystemRandom().randrange(10**6) if chosen.seed is None else chosen.seed
-    of_hosts = ["pretended", "namespaces"] if chosen.harm else None
-    places = usable_places(chosen.place or of_hosts, count_gpus)
+    places = [place for place in usable_places(chosen.place)
+              if all(plans.may_come(harm, place) for harm in chosen.harm)]
     if not places:
         parser.error("this machine has none of those places")
     print(f"seed {seed}; places {', '.join(dict.fromkeys(places))}", flush=True)
@@ -369,10 +337,10 @@ def main(arguments, count_gpus):
     asked_to_end = []
     for number in (signal.SIGINT, signal.SIGTERM):  # after the job that runs
         signal.signal(number, lambda *_: asked_to_end.append(True))
-    began, before = time.monotonic(), leftovers()
+    began, before = time.monotonic(), chaos_machine.leftovers()
     faults, failed, commit = 0, 0, head()
     draw = functools.partial(plans.Job.draw, places=places, may_mount=os.geteuid() == 0, harms=chosen.harm,
-                             gpus=count_gpus() if "gpus" in places else 0)
+                             gpus=chaos_machine.count_gpus() if "gpus" in places else 0)
     try:
         with open(chosen.log, "a") as log:
             for number in itertools.count() if chosen.job is None else [chosen.job]:
@@ -397,7 +365,7 @@ def main(arguments, count_gpus):
                 if wrong:
                     print(outputs, flush=True)
                 throttle(began, chosen.cores)
-        if (after := leftovers()) != before:
+        if (after := chaos_machine.leftovers()) != before:
             failed += 1
             print(f"\nFAILED: left behind: {after}, before {before}")
     finally:

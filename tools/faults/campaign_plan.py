@@ -6,17 +6,21 @@ of it while it runs. A rank is known by its number in the job, which it keeps wh
 
 import itertools
 import random
+import re
 import signal
 from typing import NamedTuple
 
 PATIENT = 30.0  # the deadline if no rank is late
 SHORT = 0.5  # if a rank is late
+SUSPENDED = 3.0  # if the whole job is stopped, for half as long again
+JOINING = 6.0  # the timeout of `init` if a rank is killed in it
 SILENCE = 3.0
 REASON = "the loss is not a number"
 
 
 CLOSED, LEFT = "closed the communicator", "ended in good order"
 OF_A_THREAD = "its thread has raised"
+RETURNED = "has returned from what it was called for"  # of a rank that is a thread
 ON_GPUS = "refused a call that others had put on their GPUs"
 
 
@@ -26,7 +30,8 @@ class Harm(NamedTuple):
     `kind`: how every survivor's calls end; "right": with right results and nothing else.
     `named`: the error names a victim. `word`: its text contains this. `dies`: the signal that
     kills the victim, 0 if it ends by itself, -1 if it lives; `own`: how its calls end then.
-    `waits`: survivors wait until their deadline. `usable`: the communicator stays usable.
+    `waits`: survivors wait until their deadline. `lasts`: the round takes seconds, and is drawn less
+    often. `usable`: the communicator stays usable.
     `closes`: the victim closes its communicators before it ends. Survivors may hear of that
     first: an Aborted that says so."""
 
@@ -36,6 +41,7 @@ class Harm(NamedTuple):
     dies: int = -1
     own: str = ""
     waits: bool = False
+    lasts: bool = False
     usable: bool = False
     victims: int = 1
     closes: bool = False
@@ -46,6 +52,10 @@ HARMS = {
     # The victim comes late, or is stopped and goes on, within the deadline.
     "slow rank": Harm("right", named=False, own="right", usable=True),
     "stop and continue": Harm("right", named=False, own="right", usable=True),
+    # The victim's function takes its time, within the deadline.
+    "slow operator": Harm("right", named=False, own="right", usable=True),
+    # All of the job's processes are stopped, for longer than the deadline, and go on.
+    "suspension": Harm("right", named=False, own="right", usable=True, lasts=True),
     # Every rank's folder for flight records is on a disk without room.
     "full disk": Harm("right", named=False, own="right", usable=True),
     "refused argument": Harm("InvalidArgument", word="refused", own="InvalidArgument", usable=True),
@@ -66,7 +76,10 @@ HARMS = {
     "rank that does not come": Harm("DeadlineExceeded", own="DeadlineExceeded", waits=True),
     "stop": Harm("DeadlineExceeded", own="DeadlineExceeded", waits=True),
     "stop within a call": Harm("DeadlineExceeded", own="DeadlineExceeded", waits=True),
+    "operator beyond the deadline": Harm("DeadlineExceeded", named=False, own="DeadlineExceeded",
+                                         waits=True),
     # The victim's process, or its thread, ends.
+    "killed in init": Harm("PeerDied", dies=signal.SIGKILL),
     "kill": Harm("PeerDied", dies=signal.SIGKILL),
     "kill within a call": Harm("PeerDied", dies=signal.SIGKILL),
     "two killed": Harm("PeerDied", dies=signal.SIGKILL, victims=2),
@@ -86,14 +99,14 @@ HARMS = {
     "messages cut": Harm("PeerDied", named=False, own="PeerDied"),
 }
 DEADLY = [name for name, harm in HARMS.items()
-          if harm.dies >= 0 and name != "exception in a thread"]
+          if harm.dies >= 0 and name not in ("exception in a thread", "killed in init")]
 CUTS = ("connection cut", "messages cut")  # after these, ranks may have lost each other
 SOFT = [name for name, harm in HARMS.items()
         if harm.dies < 0 and name not in (*CUTS, "lanes cut", "none")]
 # Deadlocks are proven among ranks of one host alone.
 ON_HOSTS = [name for name in SOFT if name != "circle"]
 CARRIERS = ["connection cut", "lanes cut", "messages cut"]
-OF_PROCESSES = ("stop and continue", "stop", "stop within a call", "full disk")
+OF_PROCESSES = ("stop and continue", "suspension", "stop", "stop within a call", "full disk")
 OF_THREADS = [name for name in SOFT if name not in OF_PROCESSES]
 # Open MPI 4.1 writes where it should not when the parts of a collective do not fit together.
 BY_MPI = [name for name in OF_THREADS if HARMS[name].kind not in ("Mismatch", "DeadlockError")]
@@ -106,6 +119,18 @@ PLACES = {"threads": (OF_THREADS, ["early return", "exception in a thread"]), "s
 RESPAWNED = ("shm", "algorithm", "pretended", "namespaces", "gpus", "newcomers", "newcomers on hosts")
 # Places in which newcomers replace the dead, so that a job has all its ranks in each round.
 REFILLED = ("newcomers", "newcomers on hosts")
+BETWEEN_HOSTS = ("pretended", "namespaces", "newcomers on hosts")
+# Places in which a rank is also killed in `init`. It ends the job.
+JOINED = ("shm", "algorithm", "pretended", "namespaces")
+
+
+
+def may_come(harm, place):
+    """Returns true if that harm can come to a rank in that place."""
+    if harm == "killed in init":
+        return place in JOINED
+    return harm in itertools.chain(*PLACES[place], DEADLY if place in RESPAWNED else [])
+
 
 # The call that all but the victim make, and what the victim makes of it.
 DIFFERENT = {
@@ -175,8 +200,9 @@ class Job(NamedTuple):
         place = draw.choice(places)
         # Ranks have a GPU each, or share the only one.
         size = draw.randint(2, {"mpi": 3, "gpus": gpus if gpus > 1 else 3}.get(place, 6))
-        between_hosts = ("pretended", "namespaces", "newcomers on hosts")
-        hosts = draw.randint(2, 3) if place in between_hosts else 1
+        hosts = draw.randint(2, 3) if place in BETWEEN_HOSTS else 1
+        if not harms and place in JOINED and random.Random(f"{seed}:{number}:init").random() < 0.15:
+            harms = ("killed in init",)
         return Job(seed, number, place, size,
                    tuple(i if i < hosts else draw.randrange(hosts) for i in range(size)),
                    1 if harms else draw.choice([8, 20, 60]) if place != "mpi" else 200, may_mount,
@@ -191,12 +217,20 @@ class Job(NamedTuple):
         draw = random.Random(f"{self.seed}:{self.number}:newcomer {number}")
         return draw.choice([0.002, 0.03, 0.2]) * draw.random() if draw.random() < 0.25 else None
 
+    def fate_in_init(self, rank):
+        """Returns how many seconds after it calls `init` the rank kills itself; None: never."""
+        if "killed in init" not in self.harms or rank not in next(self.plan()).victims:
+            return None
+        draw = random.Random(f"{self.seed}:{self.number}:killed in init")
+        return draw.choice([0.01, 0.03, 0.1]) * draw.uniform(0.2, 1.0)
+
     def plan(self):
         """Yields the rounds, in turn. A rank that has died is in no later one."""
         draw = random.Random(f"{self.seed}:{self.number}:rounds")
         soft, at_last = PLACES[self.place]
         soft = ["none", *(name for name in soft if name != "full disk" or self.may_mount)]
-        weights = [0.25 if name == "none" or HARMS[name].waits else 1.0 for name in soft]
+        weights = [0.25 if name == "none" or HARMS[name].waits else 0.1 if HARMS[name].lasts else 1.0
+                   for name in soft]
         living = list(range(self.size))
         for number in range(self.rounds):
             harm = draw.choices(soft, weights)[0]
@@ -206,8 +240,8 @@ class Job(NamedTuple):
                 harm = draw.choice(at_last)
             elif self.place in RESPAWNED and len(living) > 2 and draw.random() < self.share_of_deaths:
                 harm = draw.choice(DEADLY)
-                if harm == "two killed" and len(living) < 4:
-                    harm = "kill"
+            if harm == "two killed" and len(living) < 4:
+                harm = "kill"
             round_ = self.draw_round(draw, number, harm, living)
             yield round_
             if HARMS[harm].dies >= 0 and self.place not in REFILLED:
@@ -245,6 +279,8 @@ def judge(round_, rank, said, heard):
     members, by rank.
     """
     harm = HARMS[round_.harm]
+    if round_.harm == "killed in init" and said["kind"] == "RendezvousError":
+        return judge_rendezvous(round_, said)
     is_victim = rank in round_.victims
     kind, word = harm.own if is_victim else harm.kind, harm.word
     usable = harm.usable
@@ -265,6 +301,8 @@ def judge(round_, rank, said, heard):
     text = said["text"]
     if was_told(said, heard) and LEFT in text:
         word = LEFT
+    if round_.harm == "early return" and RETURNED in text:
+        word = RETURNED
     if word not in text:
         wrong.append(f"the text has no {word!r}: {text}")
     if kind == "Mismatch":
@@ -277,6 +315,20 @@ def judge(round_, rank, said, heard):
     if kind == "PeerDied" and said["signal"] not in (0, max(harm.dies, 0)):
         wrong.append(f"says signal {said['signal']}: {text}")
     return wrong
+
+
+def judge_rendezvous(round_, said):
+    """Checks how `init` failed: by a rank that was killed in it, which the error names. The ranks
+    wait only for one that was killed before it had come to the store.
+    """
+    [victim] = round_.victims
+    text = said["text"]
+    if not re.search(rf"\brank {victim}\b", text):
+        return [f"does not name rank {victim}: {text}"]
+    seconds = said["joined_for"]
+    if seconds > JOINING / 2 and not re.search("had not come|no store could be reached", text):
+        return [f"took {seconds:.1f} s to say: {text}"]
+    return []
 
 
 def outweighs(part, members):
@@ -314,7 +366,7 @@ def judge_missing(round_, said, heard):
     for some of the others. Then others wait for those that still wait in that call.
     """
     missing = set(said["missing"])
-    if round_.harm == "stop within a call":
+    if round_.harm in ("stop within a call", "operator beyond the deadline"):
         return []
     if not missing & set(round_.victims):
         return [f"says that {sorted(missing)} are missing: {said['text']}"]

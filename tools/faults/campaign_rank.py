@@ -16,6 +16,7 @@ import os
 import resource
 import signal
 import struct
+import subprocess
 import sys
 import threading
 import time
@@ -106,7 +107,7 @@ class Rank:
         self.job, self.rank, self.folder, self.base = job, rank, folder, comm
         self.board = Board(folder, rank)
         self.xp = chaos_rank.arrays_of({"gpus": job.place == "gpus"}, rank)
-        self.full = None
+        self.full = self.warden = None
         self.dooms = False  # a newcomer that dies before it takes part
         self.next_round = 0
         # Ranks of the plan, in the base's order. Newcomers take places of others there.
@@ -201,13 +202,15 @@ class Rank:
         round_ = self.round
         for i, call in enumerate(round_.before):
             self.call(call, i)
-        if harm.waits or round_.harm == "stop and continue":
+        if harm.waits or round_.harm in ("stop and continue", "suspension"):
             # A rank's data may leave it only after its call has returned, and the rank that continues
             # it may wait for these data.
             self.call(plans.Call("barrier", 0, 0), 0)
             self.board.mark("met", round_.number + 1)
         if harm.waits:
             group.deadline = plans.SHORT
+        if round_.harm == "suspension":
+            group.deadline = plans.SUSPENDED
         try:
             if victim or harm.kind == "right":
                 act = getattr(self, "do_" + round_.harm.replace(" ", "_").replace("()", ""), None)
@@ -234,13 +237,16 @@ class Rank:
             raise chaos_rank.WrongResult("a refused call ended well")
         if round_.harm == "killed while others receive":
             self.receive_from_anybody(group)
+        if round_.harm in ("slow operator", "operator beyond the deadline"):
+            self.reduce_slowly(harm, victim)
         if round_.different:
             self.differ(group, victim)
+        # After a cut nobody may notice anything. All ranks then make the same number of calls; a time
+        # would end them after different numbers, and the others would wait.
+        most = {"right": 3}.get(harm.kind, 40 if round_.harm in plans.CUTS else None)
         until = time.monotonic() + UNNOTICED
-        for i in itertools.count():
-            if i >= {"right": 3}.get(harm.kind, 40 if round_.harm in plans.CUTS else i + 1):
-                return
-            if time.monotonic() > until:
+        for i in itertools.count() if most is None else range(most):
+            if most is None and time.monotonic() > until:
                 return
             self.call(round_.during[i % 3] if i < 300 else plans.Call("barrier", 0, 0), 10 + i)
 
@@ -251,6 +257,19 @@ class Rank:
                 lambda: group.recv_object(tag=98), lambda: group.probe(tag=98)]
         ways[(self.round.number + self.rank) % len(ways)]()
         raise chaos_rank.WrongResult("a receive ended well, and nobody had sent")
+
+    def reduce_slowly(self, harm, victim):
+        """A sum by a function of Python's, in which the victim sleeps."""
+        def add(a, b):
+            if victim:
+                self.board.harm()
+                time.sleep(1.5 * plans.SHORT if harm.waits else 5 * self.round.delay)
+            return a + b
+
+        self.entered = time.monotonic()
+        x = np.full(100, 2.0 ** self.members.index(self.rank))
+        total = self.calls.comm.all_reduce(x, op=hocket.Operator(add))
+        chaos_rank.check("all_reduce by an operator", total, np.full(100, 2.0 ** len(self.members) - 1))
 
     def differ(self, group, victim):
         call, other = round_different(self.round.different)
@@ -388,12 +407,23 @@ class Rank:
             self.do_stop(group)
 
     def do_stop(self, group):
-        # Its data for the barrier may still be on the way, and the rank that wakes it up waits
-        # there.
+        # The victim waits until the survivors have passed the barrier: its own data for it may not
+        # have left yet, and the rank that wakes it up later must pass the barrier first.
         self.board.await_marks(self.round.survivors, "met", self.round.number + 1)
         self.board.harm()
         os.kill(os.getpid(), signal.SIGSTOP)
         self.board.mark("awake", self.round.number + 1)
+
+    def do_suspension(self, group):
+        """One rank has all processes of the job stopped, for longer than the deadline."""
+        if self.rank != self.round.helper:
+            return
+        pids = " ".join(str(self.board.look(rank, "pid")) for rank in self.living())
+        self.board.harm()
+        # A process that is not stopped itself wakes them up.
+        self.warden = subprocess.Popen(
+            ["sh", "-c", f"sleep {self.round.delay:.4f}; kill -STOP {pids}; "
+                         f"sleep {1.5 * plans.SUSPENDED}; kill -CONT {pids}"])
 
     def do_full_disk(self, group):
         if self.full is None:
@@ -549,6 +579,9 @@ class Rank:
 
     def wake(self):
         """After the round: a stopped rank goes on when all others have ended."""
+        if self.warden is not None:
+            self.warden.wait()
+            self.warden = None
         if self.round.harm in ("stop", "stop within a call") and self.rank == self.round.helper:
             self.board.await_marks(self.round.survivors, "ended", self.round.number + 1)
             self.rouse()
@@ -567,6 +600,31 @@ def be(job, rank, folder, comm, dooms=False):
     player.board.tell(what="end", early=early)
     if not early and (job.number + rank) % 2:
         player.base.close()
+
+
+def be_killed_in_init(job, rank, folder, join):
+    """One rank of a job in which one is killed while all join, or soon after."""
+    board, [round_] = Board(folder, rank), job.plan()
+    fate = job.fate_in_init(rank)
+    if fate is not None:
+        signal_later(signal.SIGKILL, fate)
+    began, comm, end = time.monotonic(), None, {"culprit": -1, "signal": 0}
+    try:
+        comm = join(timeout=plans.JOINING)
+        comm.deadline = plans.PATIENT
+        while True:
+            comm.barrier()
+    except hocket.PeerDied as error:
+        end = {"culprit": error.status.peer, "signal": int(error.signal or 0)}
+        raised = error
+    except hocket.Error as error:
+        raised = error
+    kind = type(raised).__name__
+    end |= {"kind": kind, "text": str(raised), "then": kind}
+    if comm is None:
+        end["joined_for"] = time.monotonic() - began
+    board.tell(what="round", round=round_.number, **end)
+    board.tell(what="end", early=False)
 
 
 def be_threads(job, folder):

@@ -13,7 +13,8 @@ from pathlib import Path
 import campaign_plan as plans
 
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
-PLACES = ["threads", "shm", "algorithm", "pretended", "namespaces", "mpi", "gpus"]
+PLACES = ["threads", "shm", "algorithm", "pretended", "namespaces", "mpi", "gpus", "newcomers",
+          "newcomers on hosts"]
 # The kind of a line's complaint, by words in it; the first that fits.
 GRAVE = {"hang": "hangs", "wrong result": "WrongResult", "orphan": "orphan",
          "left behind": "left in"}
@@ -79,6 +80,7 @@ def came(lines):
         must = plans.HARMS[harm].kind.replace("right", "right results")
         must += " or Aborted" if plans.HARMS[harm].closes else ""
         must += ", or right results" if harm in plans.CUTS else ""
+        must += " or RendezvousError" if harm == "killed in init" else ""
         rows.append([harm, must, right or "",
                      len(well) - right or "", len(of_it) - len(well) or 0, *soon])
     return table(["harm", "must end in", "right result", "right error", "otherwise", "median",

@@ -15,8 +15,6 @@ not: the failure is printed, with its seed.
 
 import argparse
 import collections
-import ctypes.util
-import functools
 import gc
 import itertools
 import json
@@ -25,11 +23,9 @@ import os
 import random
 import re
 import select
-import shutil
 import signal
 import socket
 import struct
-import subprocess
 import sys
 import tempfile
 import time
@@ -38,10 +34,10 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent))
 import chaos_hosts
+import chaos_machine
 import chaos_stacks
 import chaos_rank
 
-MPIRUN = shutil.which("mpirun.openmpi")
 HARMS = {
     "shm": ["none", "kill", "kill", "kill two", "stop", "pause", "stop and kill"],
     "algorithm": ["none", "kill", "kill two", "stop", "pause", "stop and kill"],
@@ -53,7 +49,7 @@ HARMS = {
     "gpus": ["none", "kill", "kill", "stop", "pause"],
 }
 SILENCE = 3.0
-STOPPED_DEADLINE = 1.0  # of calls, in jobs where somebody is stopped for longer
+STOPPED_DEADLINE = 1.0  # deadline of calls if a process is stopped, which lasts longer
 STOPPED_FOR = 4.0
 PATIENT_DEADLINE = 60.0
 # Errors that survivors may end with, beside "done".
@@ -73,7 +69,7 @@ class Job:
         self.seed, self.number, self.slack = seed, number, slack
         draw = self.draw = random.Random(f"{seed}:{number}")
         self.place = draw.choice(places)
-        self.size = draw.randint(2, {"mpi": 3, "gpus": count_gpus()}.get(self.place, 6))
+        self.size = draw.randint(2, {"mpi": 3, "gpus": chaos_machine.count_gpus()}.get(self.place, 6))
         self.harm = draw.choice(HARMS[self.place])
         if self.size < 3 and self.harm in ("kill two", "stop and kill"):
             self.harm = "kill"
@@ -145,11 +141,7 @@ class Job:
 
     def be(self, rank, network):
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        with open(f"{self.folder}/out{rank}", "wb") as out:
-            os.dup2(out.fileno(), 1)
-            os.dup2(out.fileno(), 2)
-        os.environ["TMPDIR"] = os.environ["XDG_RUNTIME_DIR"] = self.temporary
-        os.environ["HOCKET_SILENCE"] = str(SILENCE)
+        chaos_machine.redirect(self.folder, rank, SILENCE)
         if self.place == "namespaces":
             network.enter(self.hosts[rank])
         if self.place == "pretended":
@@ -162,12 +154,8 @@ class Job:
     def start_mpi(self):
         with open(f"{self.folder}/spec", "w") as file:
             json.dump(self.spec, file)
-        with open(f"{self.folder}/out0", "wb") as out:
-            self.launcher = subprocess.Popen(
-                [MPIRUN, "-n", str(self.size), "--allow-run-as-root", "--oversubscribe", "--mca",
-                 "plm", "isolated", sys.executable, chaos_rank.__file__, f"{self.folder}/spec"],
-                stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                env={**os.environ, "TMPDIR": self.temporary})
+        self.launcher = chaos_machine.start_mpi(self.size, [], chaos_rank.__file__,
+                                                f"{self.folder}/spec", self.folder)
         self.processes[-1] = self.launcher.pid
         return False
 
@@ -349,48 +337,13 @@ class Job:
         return ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
 
     def close(self):
-        outputs = "".join(
-            f"--- rank {path.name[3:]}\n{path.read_text(errors='replace')[-3000:]}"
-            for path in sorted(Path(self.folder).glob("out*")) if path.stat().st_size)
         self.socket.close()
         self.stages.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
-        return outputs
-
-
-@functools.cache
-def count_gpus():
-    """Asks a separate process, because ranks that are forked from here must find no driver at
-    work.
-    """
-    found = subprocess.run(
-        [sys.executable, "-c", "import cupy; print(cupy.cuda.runtime.getDeviceCount())"],
-        capture_output=True, text=True, check=False)
-    return int(found.stdout) if found.returncode == 0 else 0
-
-
-def leftovers():
-    """Returns all that must be the same before and after: named shared memory, names of sockets,
-    children.
-    """
-    shared = {name for name in os.listdir("/dev/shm") if "hocket" in name}
-    with open("/proc/net/unix") as file:
-        sockets = [line for line in file if f"hocket-chaos-{os.getpid()}" in line]
-    return {"shared memory": shared, "sockets": sockets,
-            "descriptors": len(os.listdir("/proc/self/fd"))}
+        return chaos_machine.take_outputs(self.folder)
 
 
 def usable_places(wanted):
-    why_no_hosts = chaos_hosts.why_no_namespaces()
-    missing = set()
-    if ctypes.util.find_library("ucp") is None:  # not loaded: it looks at the network at once
-        missing |= {"pretended", "namespaces"}
-    if why_no_hosts:
-        missing.add("namespaces")
-    if MPIRUN is None:
-        missing.add("mpi")
-    if "gpus" in (wanted or []) and count_gpus() < 2:
-        missing.add("gpus")
+    missing = chaos_machine.missing_places(wanted, gpus=2) & set(HARMS)
     return [p for p in (wanted or ["shm", "shm", "algorithm", "threads", "pretended", "pretended",
                                    "namespaces", "namespaces", "mpi"]) if p not in missing], missing
 
@@ -398,7 +351,7 @@ def usable_places(wanted):
 def main():
     if sys.argv[1:2] == ["campaign"]:
         import campaign
-        return campaign.main(sys.argv[2:], count_gpus)
+        return campaign.main(sys.argv[2:])
     if sys.argv[1:2] == ["tables"]:
         import campaign_tables
         return campaign_tables.main(sys.argv[2:])
@@ -420,7 +373,7 @@ def main():
     print(f"seed {seed}; places {', '.join(dict.fromkeys(places))}", flush=True)
     network = chaos_hosts.Namespaces(3) if "namespaces" in places else None
     gc.disable()  # children share this memory
-    before = leftovers()
+    before = chaos_machine.leftovers()
     until = time.monotonic() + 60 * arguments.minutes
     done, failed, known = collections.Counter(), 0, 0
     numbers = itertools.count() if arguments.job is None else [arguments.job]
@@ -444,7 +397,7 @@ def main():
                       sep="\n  ", flush=True)
             elif shows or arguments.job is not None:
                 print(f"\r{job}: {outcome}", end="\033[K" if shows else "\n", flush=True)
-        after = leftovers()
+        after = chaos_machine.leftovers()
         if after != before:
             failed += 1
             print(f"\nFAILED: left behind: {after}, before {before}")

@@ -98,7 +98,7 @@ class Kind:
 
 
 class Job:
-    """The ranks, and what they write."""
+    """The ranks and their output."""
 
     def __init__(self, hocket: str, ranks: int, folder: Path) -> None:
         import numpy as np

@@ -1,9 +1,11 @@
 #!/bin/sh
-# aarch64_wheel.sh: tries the AArch64 wheel of dist (tools/release/wheel.sh --arch aarch64 makes it if there is
-# none) on an emulated machine with Debian 13's kernel and Python. It runs `hocket doctor`, and a program
-# of two ranks. It needs a whole machine: qemu's emulation of programs alone lacks set_robust_list, without
-# which ranks that are processes do not learn of each other's end. Takes a minute or two. Needs Debian's
-# qemu-system-arm and cpio.
+# aarch64_wheel.sh: tries the AArch64 wheel on an emulated machine with Debian 13's kernel and
+# Python. There it runs `hocket doctor` and a program of two ranks. If dist has no AArch64 wheel,
+# `tools/release/wheel.sh --arch aarch64` makes one.
+#
+# The script emulates a whole machine, because qemu's emulation of single programs lacks
+# set_robust_list. Without this call, ranks that are processes do not learn that another rank has
+# ended. Takes a minute or two. Needs Debian's qemu-system-arm and cpio.
 set -eu
 cd "$(dirname "$0")/../.."
 say() { echo "aarch64_wheel: $*"; }
@@ -14,7 +16,8 @@ done
 ls dist/hocket-*abi3*aarch64.whl >/dev/null 2>&1 || tools/release/wheel.sh --arch aarch64
 wheel=$(ls -t "$PWD"/dist/hocket-*abi3*aarch64.whl | head -1)
 
-# Debian's packages, by a package database of their own: unpacked, not installed.
+# Unpacks Debian's packages without installing them. apt uses a package database of its own, so this
+# machine's packages stay unchanged.
 here=$PWD/build/aarch64-machine
 root=$here/root
 if [ ! -e "$here/python" ]; then

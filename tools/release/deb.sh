@@ -1,8 +1,9 @@
 #!/bin/sh
-# deb.sh [SUITE]: builds Debian packages from the source archive by packaging/debian into dist/debian, and
-# checks them with lintian. Then installs them in a bare chroot of SUITE (bookworm), where two ranks run,
-# and programs in C++ are built against them. Needs the packages of tools/setup.sh, root, and Debian's
-# debhelper, libopenmpi-dev, libmpich-dev, mmdebstrap, lintian.
+# deb.sh [SUITE]: builds Debian packages into dist/debian from the source archive and
+# packaging/debian, and checks them with lintian. Then it installs the packages in a bare chroot of
+# SUITE (bookworm). There it runs two ranks, and builds C++ programs against the packages. Needs
+# root, the packages of tools/setup.sh, and Debian's debhelper, libopenmpi-dev, libmpich-dev,
+# mmdebstrap and lintian.
 set -eu
 cd "$(dirname "$0")/../.."
 suite=${1:-bookworm}
@@ -32,7 +33,8 @@ fi
 cp "$work"/*.deb dist/debian/
 
 if command -v lintian >/dev/null; then
-  # There is no bug to close, and MPI's compilers compile the shims without debug information.
+  # Suppress two tags: the first upload closes no bug, and MPI's compilers compile the shims without
+  # debug information.
   lintian --allow-root --fail-on error,warning \
     --suppress-tags initial-upload-closes-no-bugs,debug-file-with-no-debug-symbols \
     "$work"/hocket_"$version"-*.changes >"$work/lintian" 2>&1 || { cat "$work/lintian" >&2; exit 1; }
@@ -42,8 +44,8 @@ else
 fi
 
 say "installing in a bare chroot of $suite, and building programs against it"
-# Dependencies of the packages come from Debian. One program in C++ finds the library by pkg-config,
-# another one by CMake. Each runs on two ranks.
+# The chroot gets the dependencies of the packages from Debian. One C++ program finds the library by
+# pkg-config, the other by CMake. Each program runs on two ranks.
 cat >"$work/try.sh" <<'END'
 set -e
 cd /debs

@@ -1,10 +1,15 @@
 #!/bin/sh
-# wheel.sh [--arch ARCH] [--python PYTHON] [FOLDER]: makes the wheel for distribution,
-# hocket-VERSION-cp311-abi3-manylinux_2_28_ARCH.whl, into FOLDER (dist). It is for Python 3.11 and later,
-# and any distribution with glibc 2.28 (of 2018) or later. It has the Python package, the command, and the
-# library with its headers. It has the GPU kernels if nvcc is here, and a shim for each MPI whose headers
-# are here. ARCH is this machine's, or aarch64 on an x86_64 one. PYTHON, such as python3.13t, gets a wheel
-# for its version alone, as a free-threaded one needs. docs/notes/wheel.md describes the build.
+# wheel.sh [--arch ARCH] [--python PYTHON] [FOLDER]: makes the wheel for distribution in FOLDER
+# (dist): hocket-VERSION-cp311-abi3-manylinux_2_28_ARCH.whl. It runs with Python 3.11 or later on
+# every distribution with glibc 2.28 (of 2018) or later.
+#
+# The wheel contains the Python package, the command, and the library with its headers. If nvcc is
+# installed here, the wheel contains the GPU kernels. It also contains a shim for each MPI whose
+# headers are installed here.
+#   --arch ARCH      this machine's architecture (default), or aarch64 on an x86_64 machine
+#   --python PYTHON  makes a wheel for the version of PYTHON alone, such as python3.13t. A
+#                    free-threaded Python needs such a wheel.
+# docs/notes/wheel.md describes the build.
 set -eu
 cd "$(dirname "$0")/../.."
 ARCH=$(uname -m) own= out=
@@ -20,12 +25,13 @@ done
 out=${out:-dist}
 mkdir -p build "$out"
 say() { echo "wheel: $*"; }
-# Files have the commit's time and one mode, so that two builds of a commit are the same wheel.
+# Two builds of one commit shall give the same wheel. So all files get the time of the commit, and
+# the same mode.
 umask 022
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 315532800)}
 export SOURCE_DATE_EPOCH
 
-# The tag of a wheel that is for PYTHON alone.
+# With --python: the tag of the wheel, such as cp313t. Otherwise empty.
 tag=
 [ -z "$own" ] || tag=$("$own" -c 'import sys, sysconfig; print("cp%d%d" % sys.version_info[:2] +
   ("t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""))')
@@ -45,8 +51,8 @@ made=$PWD/build/manylinux/$ARCH/made${tag:+-$tag}
 build=build/wheel-$ARCH${tag:+-$tag}
 rm -rf "$made"
 mkdir -p "$made"
-# The build folder is as deep as build/release, and a native build uses the same compiler. So ccache
-# reuses what it compiled there.
+# The path of this build folder is as deep as build/release, and a native build uses the same
+# compiler. So ccache reuses the objects of build/release.
 say "building ($build)"
 if command -v ccache >/dev/null; then
   CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_BASEDIR="${CCACHE_BASEDIR:-$PWD}"
@@ -65,7 +71,8 @@ set -- --config-settings=build-dir="$build" \
 
 say "packing"
 if [ -z "$tag" ]; then
-  # nanobind's own part is a package, which an own-version build does not need.
+  # The nanobind runtime is a separate package, so the metadata must require it. A wheel for one
+  # version of Python does not need this package.
   "$tools/bin/wheel" unpack -d "$made/tree" "$made"/hocket-*.whl >/dev/null
   for metadata in "$made"/tree/*/hocket-*.dist-info/METADATA; do
     sed -i '0,/^Requires-Dist:/s//Requires-Dist: nanobind-backend>=1,<2\n&/' "$metadata"
@@ -76,8 +83,8 @@ fi
 "$tools/bin/wheel" tags --remove --platform-tag "manylinux_2_28_$ARCH" "$made"/hocket-*.whl >/dev/null
 mv "$made"/hocket-*.whl "$out/"
 wheel=$(ls -t "$out"/hocket-*"$ARCH".whl | head -1)
-# The tag is what the tool chain promises. auditwheel looks at the files, and may find that they go with
-# still older systems.
+# The tag states the oldest glibc that the toolchain promises to support. auditwheel examines the
+# files, and may find that they also run on older systems. A newer requirement is an error.
 if [ "$ARCH" = "$(uname -m)" ]; then
   "$tools/bin/auditwheel" show "$wheel" >"$made/audit"
   reached=$(tr '\n' ' ' <"$made/audit" | sed -n 's/.*platform tag: "manylinux_2_\([0-9]*\)_.*/\1/p')

@@ -40,7 +40,7 @@ if rank == 0:
 """
 
 
-# Runs until it is killed, or its parent has ended.
+# This program loops until it is killed, or until its parent has ended.
 BUSY = r"""
 import os, sys
 while os.getppid() == int(sys.argv[1]):
@@ -50,7 +50,7 @@ while os.getppid() == int(sys.argv[1]):
 
 
 class Rank:
-    """One rank's process, and what it has said."""
+    """The process of one rank, and the file with its output."""
 
     def __init__(self, number, address, silence, seconds, folder):
         self.output = os.path.join(folder, f"{silence}-{number}")

@@ -36,7 +36,7 @@ def output_of(*command):
 
 
 def measured(peer, ranks):
-    """The figures of `hocket bench`, as its JSON has them."""
+    """Run `hocket bench` and return the contents of its JSON file."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "bench.json"
         sizes = ",".join(map(str, SIZES))
@@ -47,7 +47,10 @@ def measured(peer, ranks):
 
 
 def record_of(figures, commit, peer):
-    """A line of the file. A cell that is missing or wrong is an error: a history with holes hides falls."""
+    """Return a record, which is one line of the file.
+
+    A missing cell or a wrong result is an error, because a history with gaps hides slowdowns.
+    """
     config = figures["config"]
     cells = {
         f"{ratio['collective']} {ratio['bytes']}": [ratio[key] for key in ("ratio", "lower_quartile", "upper_quartile")]
@@ -74,7 +77,11 @@ def are_comparable(one, other):
 
 
 def falls(before, now):
-    """The cells of `now` that are more than 10 % slower than in `before`, outside both middle halves."""
+    """Yield the cells that have become slower: (cell, earlier ratio, ratio now).
+
+    A slower cell is more than 10 % above `before`, and its middle half lies above the earlier
+    middle half.
+    """
     for cell, (ratio, low, _) in now["cells"].items():
         was, _, high = before["cells"][cell]
         if ratio > MOST_SLOWER * was and low > high:
@@ -131,7 +138,7 @@ def panel(number, collective, records):
 
 
 def picture(records):
-    """The records that can be compared with the newest, from left to right."""
+    """Draw the records that are comparable with the newest one, from left to right."""
     records = [record for record in records if are_comparable(record, records[-1])]
     width, height = LEFT + len(COLLECTIVES) * (PANEL + GAP), TOP + HEIGHT + 36
     now = records[-1]

@@ -23,7 +23,7 @@ from pathlib import Path
 LIBRARIES = ("openmpi5", "mpich5", "impi")
 KINDS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "reduce", "gather",
          "scatter", "scan", "barrier", "send_recv", "send", "send_window", "isend_window")
-OF_TWO = ("send", "send_window", "isend_window")  # ranks 0 and 1 alone take part
+OF_TWO = ("send", "send_window", "isend_window")  # only ranks 0 and 1 take part
 WINDOWS = ("send_window", "isend_window")
 BARE = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all")
 SIZES = ("8", "1K", "16K", "64K", "256K", "1M", "4M", "16M", "64M")
@@ -33,7 +33,7 @@ LIMIT, WANTED, BARE_LIMIT = 1.0, 0.8, 1.25
 
 
 def bytes_of(text: str) -> int:
-    """The bytes of a size as `hocket bench` takes it: 8, 64K, 16M."""
+    """Return the bytes of a size in the notation of `hocket bench`: 8, 64K, 16M."""
     units = {"K": 1 << 10, "M": MIB, "G": 1 << 30}
     return int(text[:-1]) * units[text[-1]] if text[-1] in units else int(text)
 
@@ -57,7 +57,7 @@ class Job:
     others: tuple[str, ...]
 
     def weight(self) -> float:
-        """About how long it takes beside others: libraries are started, and long arrays take longer."""
+        """Estimate the job's relative time from the starts of libraries and the sizes."""
         starting = 20
         every = sum(1 + bytes_of(size) / (4 * MIB) for size in self.sizes)
         kinds = sum(1 if kind == "barrier" else every for kind in self.kinds)
@@ -65,7 +65,7 @@ class Job:
 
 
 def jobs_of(options: argparse.Namespace, processors: int) -> list[Job]:
-    """Returns the runs for the table, without runs that have nothing to measure."""
+    """Return the jobs for the table, without jobs that have nothing to measure."""
     jobs = []
     long = tuple(size for size in options.sizes if bytes_of(size) >= MIB)
     short = tuple(size for size in options.sizes if bytes_of(size) <= MIB)
@@ -97,7 +97,7 @@ def command_of(job: Job, options: argparse.Namespace, folder: Path, seconds: int
 
 
 def run(jobs: list[Job], options: argparse.Namespace, folder: Path) -> None:
-    """Runs all, each for its part of the time that is left."""
+    """Run all jobs. Each job gets a part of the remaining time, by its weight."""
     end = None if options.seconds is None else time.monotonic() + options.seconds
     for place, job in enumerate(jobs):
         seconds = None
@@ -106,7 +106,7 @@ def run(jobs: list[Job], options: argparse.Namespace, folder: Path) -> None:
             seconds = max(1, int((end - time.monotonic()) * job.weight() / left))
         print(f"\n== {job.name}: {', '.join(job.kinds)}; ranks {job.ranks}", flush=True)
         (folder / f"{job.name}.json").unlink(missing_ok=True)
-        # A library that fails or is wrong is in the figures, and makes no difference to the others.
+        # The figures record a library that fails or is wrong, so the other jobs go on.
         subprocess.run(command_of(job, options, folder, seconds), check=False)
 
 
@@ -115,12 +115,12 @@ class Cell:
     bind: str
     kind: str
     ranks: int
-    asked: int  # the size that was asked for
-    bytes: int  # and that was measured: parts are of whole elements
+    asked: int  # the requested size
+    bytes: int  # the measured size: each rank's part has whole elements
     beside: str  # "mpi" or "bare"
-    us: float | None  # hocket's median; None where it did not finish
-    ratio: float | None  # None where there is nothing to compare with
-    to: str | None  # whose time that is
+    us: float | None  # hocket's median; None if hocket did not finish
+    ratio: float | None  # None if no other library was measured
+    to: str | None  # the library that `ratio` compares with
 
     def limit(self) -> float:
         return BARE_LIMIT if self.beside == "bare" else LIMIT
@@ -130,13 +130,14 @@ class Cell:
 
 
 def cells_of(figures: dict, bind: str) -> list[Cell]:
-    """The cells that a run of `hocket bench` has measured, or should have."""
+    """Return the cells of a run of `hocket bench`, also those that hocket did not finish."""
     times, ratios = {}, {}
     for row in figures["rows"]:
         if row["library"] == "hocket":
             times[row["collective"], row["ranks"], row["bytes"]] = row["median_us"]
             if not row["verified"]:
-                times[row["collective"], row["ranks"], row["bytes"]] = None  # wrong is not done
+                # A wrong result counts as not finished.
+                times[row["collective"], row["ranks"], row["bytes"]] = None
     for gap in figures["unfinished"]:
         if gap["library"] == "hocket":
             times[gap["collective"], gap["ranks"], gap["bytes"]] = None
@@ -153,7 +154,10 @@ def cells_of(figures: dict, bind: str) -> list[Cell]:
 
 
 def asked_size(size: int, ranks: int, asked: list[int]) -> int:
-    """The size that was asked for where `size` was measured: parts of whole floats for each rank."""
+    """Return the requested size for a measured `size`.
+
+    The bench rounds a size down, such that each rank's part has whole floats.
+    """
     for each in asked:
         if size in (each, max(1, each // (4 * ranks)) * 4 * ranks):
             return each
@@ -167,7 +171,7 @@ def cell_text(cell: Cell | None) -> str:
         return "!"
     if cell.ratio is None:
         return "-"
-    # Rounded up to what is shown, so that no marked cell looks like one within the limit.
+    # Round the ratio of a marked cell up, so that the cell does not look like one within the limit.
     shown = math.ceil(cell.ratio * 100 - 1e-9) / 100 if cell.is_marked() else cell.ratio
     return f"{shown:.2f}{'*' if cell.is_marked() else ''}"
 

@@ -1,27 +1,31 @@
 #!/bin/sh
-# many_cores.sh [OPTION ...]: measures hocket beside Open MPI 5, MPICH 5 and Intel MPI on a machine with
-# many cores, and marks each case in which hocket is slower than the quickest of them. --help lists the
-# options.
-# many_cores.sh --pack FILE.tar.xz: packs a build, the programs that measure the others, and the files of
-# the MPIs that are needed to run, for a machine without a network, compilers or packages (.tar.zst and
-# .tar work, too):
+# many_cores.sh [OPTION ...]: measures hocket beside Open MPI 5, MPICH 5 and Intel MPI on a machine
+# with many cores. It marks each case in which hocket is slower than the quickest MPI. --help lists
+# the options.
 #
-#   tar xf FILE.tar.xz && many_cores/tools/speed/many_cores.sh --ranks 16,32 --seconds 500 --out figures
+# many_cores.sh --pack FILE.tar.xz: packs all that another machine needs to measure without a
+# network, compilers or packages. The archive contains the build, the programs that measure the
+# MPIs, and the files with which the MPIs run. FILE may also end in .tar.zst or .tar. On the other
+# machine:
 #
-# The target machine needs Linux on x86-64, a C library as new as the one here, and Python 3.9. Here
-# tools/setup.sh --peers and tools/build.sh must have run; HOCKET_BUILD names another build folder.
+#   tar xf FILE.tar.xz
+#   many_cores/tools/speed/many_cores.sh --ranks 16,32 --seconds 500 --out figures
+#
+# The other machine needs Linux on x86-64, Python 3.9, and a C library at least as new as this
+# machine's. Before --pack, run tools/setup.sh --peers and tools/build.sh on this machine.
+# HOCKET_BUILD names another build folder.
 set -eu
 start=$PWD
 here=$(cd "$(dirname "$0")/../.." && pwd)
 say() { echo "many_cores: $*"; }
 
 if [ "${1:-}" != --pack ]; then
-  # An unpacked archive brings libraries that the machine may lack.
+  # An unpacked archive brings libraries that this machine may lack.
   if [ -d "$here/mpi" ]; then
     LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     export LD_LIBRARY_PATH
   fi
-  HOME=${HOME:-$here}  # Open MPI does not start without one
+  HOME=${HOME:-$here}  # Open MPI does not start without HOME
   export HOME
   exec python3 "$here/tools/speed/many_cores.py" "$@"
 fi
@@ -37,12 +41,14 @@ cp "$here/tools/speed/many_cores.sh" "$here/tools/speed/many_cores.py" "$to/tool
 cp "$build/bin/hocket" "$to/bin"
 cp "$build/libexec/hocket/bench_bare" "$to/libexec/hocket"
 
-# libraries_of FILE: what it is linked with and a bare system may lack.
+# libraries_of FILE: prints the libraries that FILE is linked with, without those that every system
+# has.
 libraries_of() { ldd "$1" | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p' | grep -vE '/lib(c|m|dl|rt|pthread)\.so'; }
 for library in $(libraries_of "$build/bin/hocket"); do cp -L "$library" "$to/lib"; done
 
-# keep MPI LAUNCHER FILE...: packs the files of an MPI, by patterns, and its measuring program. A script
-# that sets the folder of its library starts the program, as no path in it stays true.
+# keep MPI LAUNCHER FILE...: packs the FILEs (patterns) of an MPI and the program that measures it.
+# The paths that are stored in the program are wrong on the other machine. So a script sets the path
+# of the MPI's library, and then starts the program.
 keep() {
   mpi=$1 launcher=$2
   shift 2

@@ -1,1 +1,1 @@
-"""Arrays of any package, and what is done with them: kinds, sparse ones, redistribution, streams onto GPUs."""
+"""Support for arrays of any package: kinds, sparse arrays, redistribution, streaming onto GPUs."""

@@ -1,4 +1,4 @@
-"""Questions about arrays of any package: NumPy's, CuPy's, PyTorch's."""
+"""Functions that inspect or make arrays of any package: NumPy, CuPy, PyTorch."""
 
 from __future__ import annotations
 
@@ -11,21 +11,24 @@ from ..errors import InvalidArgument
 
 
 def name_of(dtype: Any) -> str:
-    """A dtype's name: "float32"."""
+    """Return a dtype's name, such as "float32"."""
     try:
         return str(np.dtype(dtype).name)
     except TypeError:
-        return str(dtype).rpartition(".")[2]  # PyTorch's
+        return str(dtype).rpartition(".")[2]  # PyTorch's dtypes print as "torch.float32"
 
 
 def is_on_gpu(x: Any) -> bool:
-    """True if an array lies in a GPU's memory. PyTorch's 8-bit floats answer `is_cuda` alone."""
+    """Return True if an array lies in a GPU's memory.
+
+    PyTorch's 8-bit floats have no ``__cuda_array_interface__``, so `is_cuda` comes first.
+    """
     own = getattr(x, "is_cuda", None)
     return own if isinstance(own, bool) else hasattr(x, "__cuda_array_interface__")
 
 
 def gpu_of(x: Any) -> Optional[int]:
-    """The GPU whose memory an array lies in; None for the host's.
+    """Return the GPU in whose memory an array lies; None for host memory.
 
     Raises
     ------
@@ -35,7 +38,7 @@ def gpu_of(x: Any) -> Optional[int]:
     if not is_on_gpu(x):
         return None
     device = getattr(x, "device", None)
-    number: Any = getattr(device, "index", None)  # PyTorch's; CuPy's has `id`
+    number: Any = getattr(device, "index", None)  # PyTorch's devices have `index`, CuPy's have `id`
     number = getattr(device, "id", None) if number is None or callable(number) else number
     try:
         return operator.index(number)
@@ -47,7 +50,7 @@ def gpu_of(x: Any) -> Optional[int]:
 
 
 def _numpy_dtype(name: str) -> Any:
-    """The dtype as NumPy takes it. NumPy knows no name for bfloat16 and 8-bit floats."""
+    """Return NumPy's dtype of this name. ml_dtypes provides bfloat16 and 8-bit floats."""
     if not name.startswith(("bfloat", "float8")):
         return name
     import ml_dtypes
@@ -56,7 +59,7 @@ def _numpy_dtype(name: str) -> Any:
 
 
 def empty_like(x: Any, shape: tuple[int, ...], dtype: str, order: str = "C") -> Any:
-    """A new array of the kind of `x`, without gaps, in its memory."""
+    """Return a new contiguous array of the same package and device as `x`."""
     if hasattr(x, "new_empty"):  # PyTorch
         import torch
 

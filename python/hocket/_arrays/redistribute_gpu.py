@@ -1,9 +1,11 @@
-"""Moving an array in GPUs' memory from one distribution to another, with array operations."""
+"""Moves an array in GPUs' memory from one distribution to another, by array operations."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Optional
+
+from .kinds import empty_like, name_of
 
 if TYPE_CHECKING:
     from .._hocket import Communicator
@@ -19,15 +21,15 @@ def move(
     boxes: Sequence[tuple[Box, Box]],
     order: str,
 ) -> Any:
-    """Move the data by one all_to_all_v, on the current stream. `boxes`: each rank's source and
-    target.
+    """Move the data by one all_to_all_v, on the current stream. `boxes` holds each rank's source
+    and target.
     """
     xp = _package(x)
     if out is None:
-        out = _empty(x, target.shape, order)
+        out = empty_like(x, target.shape, name_of(x.dtype), order)
     parts = [x[_within(source, theirs)].reshape(-1) for _, theirs in boxes]
     whole = xp.cat(parts) if hasattr(xp, "cat") else xp.concatenate(parts)
-    received = _empty(x, (target.size,), "C")
+    received = empty_like(x, (target.size,), name_of(x.dtype))
     out_counts = [_shared(held, target) for held, _ in boxes]
     comm.all_to_all_v(whole, [len(p) for p in parts], out=received, out_counts=out_counts)
     at = 0
@@ -45,18 +47,8 @@ def _package(x: Any) -> Any:
     return importlib.import_module(type(x).__module__.partition(".")[0])
 
 
-def _empty(x: Any, shape: Sequence[int], order: str) -> Any:
-    shape = tuple(shape)
-    turned = shape if order == "C" else shape[::-1]
-    made = x.new_empty(turned) if hasattr(x, "new_empty") else _package(x).empty(turned, x.dtype)
-    if order == "C":
-        return made
-    axes = tuple(reversed(range(len(shape))))
-    return made.permute(*axes) if hasattr(made, "permute") else made.transpose(axes)
-
-
 def _within(box: Box, other: Box) -> tuple[slice, ...]:
-    """The slices of `other` within the array of `box`."""
+    """Return the slices that select `other` in the array of `box`."""
     found = []
     for low, high, a, b in zip(box.lower, box.upper, other.lower, other.upper):
         first = min(max(low, a), high)

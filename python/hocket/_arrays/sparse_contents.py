@@ -1,4 +1,11 @@
-"""Sparse arrays as messages: descriptions, contents, and conversion both ways."""
+"""Sparse arrays as messages: descriptions and contents, encoded and decoded.
+
+A message consists of a description, which is ten int64 values, and of the contents, which are
+bytes:
+
+    | values | pad | row or indptr | pad | col or indices | pad |
+    0              offsets[1]            offsets[2]             offsets[3]
+"""
 
 from __future__ import annotations
 
@@ -17,7 +24,7 @@ from ..errors import InvalidArgument
 Sparse = Any
 
 _FORMATS = ("csr", "csc", "coo")
-# Dtypes by DType's numbers in C++; NumPy lacks bfloat16, the tenth.
+# Maps the numbers of the C++ enum DType to NumPy's dtypes. NumPy lacks bfloat16, number 10.
 _NAMES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 - float32 float64"
 _DTYPES = {
     code: np.dtype(name)
@@ -25,12 +32,11 @@ _DTYPES = {
     if name != "-"
 }
 _CODES = {dtype: code for code, dtype in _DTYPES.items()}
-_ALIGNMENT = 16  # of each part in the message, so that any element type can be seen in place
+_ALIGNMENT = 16  # bytes; each part is aligned so that arrays of any type can be views of it
 
 
 class Kind(NamedTuple):
-    """The package of sparse arrays: the module of the classes, and the module of their dense
-    arrays.
+    """The two modules of a package: the one of its sparse classes, and the one of its dense arrays.
     """
 
     sparse: Any
@@ -38,22 +44,24 @@ class Kind(NamedTuple):
 
 
 class Description(NamedTuple):
-    """Travels ahead of the contents, as int64 values."""
+    """Describes a sparse array. It is sent before the contents, as int64 values."""
 
     format: int
-    is_array: int  # SciPy's and CuPy's *_array, whose * is elementwise, not *_matrix
+    is_array: int  # 1: csr_array and the like, whose * is elementwise; 0: csr_matrix and the like
     rows: int
     columns: int
     dtypes: tuple[int, int, int]
     sizes: tuple[int, int, int]
 
     def encode(self) -> Any:
-        """As an array of int64."""
+        """Return the description as an array of int64."""
         return np.array([*self[:4], *self.dtypes, *self.sizes], "int64")
 
     @property
     def offsets(self) -> tuple[int, int, int, int]:
-        """Offsets in bytes of the three parts in the message, and the offset of its end."""
+        """Return the offsets of the three parts in the contents, and of the contents' end, in
+        bytes.
+        """
         places = [0]
         for dtype, size in zip(self.dtypes, self.sizes):
             end = places[-1] + size * _DTYPES[dtype].itemsize
@@ -80,14 +88,14 @@ def decode(row: Any) -> Description:
 
 # --- Arguments --------------------------------------------------------------------------------
 def holds_sparse(array: Any) -> bool:
-    """True for a sparse array of SciPy or CuPy, or a list that begins with one."""
+    """Return True for a sparse array of SciPy or CuPy, or for a list that begins with one."""
     if isinstance(array, (list, tuple)):
         return bool(array) and holds_sparse(array[0])
     return _find_kind(array) is not None
 
 
 def _find_kind(array: Any) -> Optional[Kind]:
-    # A program that has such an array has imported its package.
+    # Look only at imported packages: a program that has such an array has imported its package.
     for package, arrays in (("scipy.sparse", "numpy"), ("cupyx.scipy.sparse", "cupy")):
         module = sys.modules.get(package)
         if module is not None and module.issparse(array):
@@ -121,8 +129,8 @@ def _parts(array: Sparse) -> tuple[Any, Any, Any]:
 
 
 def _require_sound(array: Sparse, parts: tuple[Any, Any, Any], name: str) -> None:
-    """SciPy checks no index when it makes or adds arrays. A wrong index could crash another
-    rank.
+    """Raise an error if an index is wrong. SciPy does not check indices when it makes or adds
+    arrays, and a wrong index could crash another rank.
     """
     values, first, second = parts
     if array.format == "coo":
@@ -155,7 +163,7 @@ def _code(dtype: Any, name: str) -> int:
 
 
 class Message(NamedTuple):
-    """A sparse array made ready to travel."""
+    """A sparse array that is ready to be sent."""
 
     description: Description
     parts: tuple[Any, Any, Any]
@@ -164,7 +172,7 @@ class Message(NamedTuple):
 def make_message(array: Sparse, name: str) -> Message:
     kind = kind_of(array, name)
     parts = _parts(array)
-    if kind.xp is np:  # an array on a GPU is not checked, as that needs a wait
+    if kind.xp is np:  # an array on a GPU is not checked, because the check would have to wait
         _require_sound(array, parts, name)
     codes = [_code(part.dtype, name) for part in parts]
     sizes = [int(part.size) for part in parts]
@@ -189,7 +197,7 @@ def make_messages(arrays: Any, comm: Communicator, name: str) -> list[Message]:
 
 @contextlib.contextmanager
 def on(stream: Stream, kind: Kind) -> Iterator[None]:
-    """Runs CuPy's copies within the context on the call's stream."""
+    """Make a context in which CuPy's copies run on the call's stream."""
     if stream is None or kind.xp is np:
         yield
         return
@@ -201,7 +209,8 @@ def on(stream: Stream, kind: Kind) -> Iterator[None]:
 
 # --- Contents ---------------------------------------------------------------------------------
 def pack(messages: Sequence[Message], xp: Any) -> tuple[Any, list[int]]:
-    """All contents one after the other as bytes, and the length of each message."""
+    """Return the contents of all messages, one after the other, as bytes, and the length of each.
+    """
     lengths = [message.description.offsets[3] for message in messages]
     packed = xp.empty(sum(lengths), "uint8")
     start = 0
@@ -245,7 +254,7 @@ def lengths_of(table: Any) -> list[int]:
 
 
 def assign(out: Sparse, result: Sparse) -> None:
-    """Make `out` hold `result`: contents, shape and element type. The format of `out` stays."""
+    """Make `out` hold the contents, shape and element type of `result`. `out` keeps its format."""
     kind = kind_of(out, "out")
     if result.format != out.format:
         result = result.asformat(out.format)

@@ -1,4 +1,4 @@
-"""Streaming chunks onto a GPU with CuPy."""
+"""Streams chunks of arrays onto a GPU with CuPy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def stream_chunks(
     chunk: int,
     streams: Optional[Sequence[Any]],
 ) -> None:
-    """See `hocket.stream.chunks`. The caller's current stream waits for the end."""
+    """See `hocket.stream.chunks`. The caller's current stream waits for the last chunk's work."""
     import cupy
 
     load, work = streams or (cupy.cuda.Stream(non_blocking=True) for _ in range(2))
@@ -46,6 +46,6 @@ def stream_chunks(
             work.wait_event(loaded)
             use(targets, first, last)
             used.append(work.record())
-    # The chunks' memory belongs to the loading stream, and is used on the other one.
+    # CuPy may reuse a chunk's memory for later loads, so the two streams wait for the last work.
     load.wait_event(used[-1])
     caller.wait_event(used[-1])

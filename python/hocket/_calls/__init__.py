@@ -1,1 +1,1 @@
-"""What calls share: types in signatures, keywords, refusals, and objects that cannot be copied."""
+"""Parts that all calls share: types in signatures, keywords, refusals, uncopyable objects."""

@@ -1,5 +1,4 @@
-"""Objects that belong to one process cannot be copied or pickled; the error says what to do
-instead.
+"""Refuses to copy or pickle objects that belong to one process. The error says what to do instead.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ _ADVICE = {
 
 
 def prepare() -> None:
-    """Called once, by the package."""
+    """Register the refusals. The package calls it once."""
     for kind, advice in _ADVICE.items():
-        copyreg.pickle(kind, _refusal(kind, advice))  # type: ignore[arg-type]
+        copyreg.pickle(kind, _refusal(kind, advice))
 
 
 def _refusal(kind: type[Any], advice: str) -> Callable[[Any], NoReturn]:

@@ -1,4 +1,4 @@
-"""Keywords of hocket's functions: the ones that exist, and the one that a typo meant."""
+"""Keywords of hocket's functions: which keywords exist, and which one a wrong keyword meant."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any, Callable, NamedTuple, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: Two words with one meaning: calls take `deadline`, as in C++, and waits take `timeout`. Either is
-#: accepted for the other.
+#: Two words with one meaning. Calls take `deadline`, as in C++, and waits take `timeout`. A
+#: function that takes only one of them accepts the other word, too.
 WORDS = ("deadline", "timeout")
 
 
 def names_of(function: Any) -> tuple[str, ...]:
-    """The arguments that a function of the C++ module takes by keyword, from its signature."""
+    """Return the names of the arguments that a function of the C++ module takes by keyword."""
     takes = _takes_of(function.__nb_signature__[0][0])
     return tuple(name for name in takes.by_place + takes.by_name if name != "self")
 
 
 class _Takes(NamedTuple):
-    """The arguments of a function; the first `required` of those by place have no default.
+    """The arguments of a function. The first `required` positional arguments have no default.
 
-    -1 if its signature cannot be read: a default value that is no literal.
+    `required` is -1 if the signature cannot be read because a default value is no literal.
     """
 
     by_place: tuple[str, ...] = ()
@@ -32,13 +32,13 @@ class _Takes(NamedTuple):
     required: int = -1
 
 
-# All signatures of hocket are parsed during its import, in one thread. If several threads parse at
-# once, Python 3.11 gives one a SystemError (python/cpython#106905).
+# hocket's import parses all signatures, in one thread. If several threads parse at the same time,
+# Python 3.11 may raise SystemError in one of them (python/cpython#106905).
 @functools.cache
 def _takes_of(signature: str) -> _Takes:
     try:
         arguments = ast.parse(f"{signature}: ...").body[0].args  # type: ignore[attr-defined]
-    except SyntaxError:  # none of hocket's has a keyword then
+    except SyntaxError:  # a default is no literal; functions of hocket that take keywords have none
         return _Takes()
     by_place = tuple(one.arg for one in arguments.args)
     return _Takes(
@@ -49,12 +49,11 @@ def _takes_of(signature: str) -> _Takes:
 
 
 def explain(function: Any, count: int, given: Iterable[str]) -> None:
-    """Raise a TypeError that says which argument is unknown, missing or too many.
+    """Raise a TypeError that says which argument is unknown, missing or surplus.
 
-    `count` arguments were given by their place, with the object of a method, and `given` by name.
+    `count` is the number of positional arguments, including a method's object. `given` holds the
+    keywords.
     """
-    import difflib
-
     title, given = _title_of(function), [*given]
     names = names_of(function)
     known = {*names, *(WORDS if {*names} & {*WORDS} else ())}
@@ -94,13 +93,13 @@ def _explain_places(function: Any, title: str, count: int, given: set[str]) -> N
 
 
 def _title_of(function: Any) -> str:
-    """Name of the function; of the type whose objects are called, for their `__call__`."""
+    """Return the function's name. For `__call__`, return the name of its type."""
     name = str(function.__name__)
     return str(function.__qualname__).split(".")[0] if name == "__call__" else name
 
 
 def _as_in(names: tuple[str, ...], name: str) -> str:
-    """The one of the two words that a function takes, for either."""
+    """If `name` is "deadline" or "timeout", return the one that the function takes."""
     return next((one for one in WORDS if one in names), name) if name in WORDS else name
 
 

@@ -1,4 +1,4 @@
-"""Refusals of arguments that are checked in Python."""
+"""Tells other ranks of arguments that Python code refuses."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from .keywords import F, takes_either
 
 @contextlib.contextmanager
 def announcing(comm: Optional[Communicator]) -> Iterator[None]:
-    """Refuse for all ranks if the body refuses an argument, so that no rank waits.
+    """Make a context for checks of arguments. If they refuse an argument, the call is refused on
+    all ranks, so that no rank waits.
 
-    Other exceptions of an argument's own methods count, too. Without a communicator no rank hears
-    of it.
+    Any other exception, such as one of an argument's own methods, also refuses the call. Without a
+    communicator, no other rank is told.
     """
     try:
         yield
@@ -29,7 +30,7 @@ def announcing(comm: Optional[Communicator]) -> Iterator[None]:
             comm.refuse(str(error))
         except Error as refusal:
             raise refusal from None
-    except BaseException as error:  # Ctrl-C too: the others would wait
+    except BaseException as error:  # Ctrl-C, too: the other ranks would wait
         if comm is not None:
             with contextlib.suppress(Error):
                 comm.refuse(f"{type(error).__name__}: {error}")
@@ -37,19 +38,24 @@ def announcing(comm: Optional[Communicator]) -> Iterator[None]:
 
 
 def collective(function: F) -> F:
-    """Make a Python function that all ranks call refuse wrong arguments for all of them.
+    """Make a collective Python function refuse wrong arguments on all ranks.
 
-    The communicator is an argument, or the `_comm` of the first one. Includes `takes_either`.
+    The communicator is the first argument that is one, or the `_comm` of the first argument. The
+    result also accepts `timeout` for `deadline`, as by `takes_either`. If the function is one of
+    `hocket.sparse`, errors of the calls that it makes name the function.
     """
     either = takes_either(function)
+    is_sparse = function.__module__ == "hocket.sparse"
 
     @functools.wraps(function)
     def call(*args: Any, **given: Any) -> Any:
+        comm = _communicator_of(*args, *given.values()) if is_sparse else None
         try:
-            return either(*args, **given)
+            with comm._named(f"sparse.{function.__name__}") if comm else contextlib.nullcontext():
+                return either(*args, **given)
         except TypeError as error:
             if _fits(function, args, given):
-                raise  # of what it does
+                raise  # an error within the function, not of its arguments
             with announcing(_communicator_of(*args, *given.values())):
                 raise error from None
 

@@ -1,4 +1,4 @@
-"""Signatures for `inspect.signature` and `help`, which nanobind does not provide."""
+"""Provides signatures for `inspect.signature` and `help`, which nanobind does not do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class SignatureOfBound:
-    """A descriptor, `__signature__` of nanobind's types of functions and methods."""
+    """A descriptor: the attribute `__signature__` of nanobind's function and method types."""
 
     def __get__(self, function: Any, owner: Any = None) -> inspect.Signature:
         if function is None:

@@ -1,1 +1,1 @@
-"""How ranks start and end: processes, threads, crews, joining a job, stopping it."""
+"""How ranks start, join a job, stop and end: as processes, as threads, in crews."""

@@ -1,4 +1,4 @@
-"""Detects child processes of ranks: they inherit a rank's variables without being ranks."""
+"""Detects child processes of ranks, which inherit a rank's variables without being ranks."""
 
 from __future__ import annotations
 
@@ -15,24 +15,26 @@ from typing import Any, Optional
 from ..errors import InvalidArgument
 
 _MARK = "HOCKET_CHILD_OF"
-# The variables that tell a process its place in a job.
+# Variables that tell a process its place in a job.
 _PLACE = (
     "HOCKET_RANK", "HOCKET_SIZE", "HOCKET_STORE", "RANK", "WORLD_SIZE", "MASTER_PORT",
     "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE", "PMI_RANK", "PMI_SIZE",
     "SLURM_STEP_ID", "SLURM_PROCID",
 )
 
-# The same where they make a process a rank. A batch script of Slurm has some of the others, too.
+# Sets of variables that only a rank has. A batch script of Slurm also has some variables of _PLACE.
 _RANKS = (
     {"HOCKET_RANK"}, {"RANK"}, {"OMPI_COMM_WORLD_RANK"}, {"PMI_RANK"},
     {"SLURM_STEP_ID", "SLURM_PROCID"},
 )
-# Seconds that a rank has to end its pool before it is told less politely.
+# Seconds between the interrupt that asks a rank to end its pool, and the next, stronger signal.
 _PATIENCE = 5.0
 
 
 def _hydra() -> Optional[int]:
-    """The process that started this one for MPICH; None if the connection to it is closed."""
+    """Return the pid of the MPICH process that started this process. Return None if their
+    connection is closed.
+    """
     try:
         with socket.socket(fileno=os.dup(int(os.environ["PMI_FD"]))) as way:
             return int(struct.unpack("3i", way.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0])
@@ -45,9 +47,11 @@ def _place(rank: Optional[int], size: Optional[int], address: Optional[str]) -> 
 
 
 def mark(rank: int, size: int, place: list[Any]) -> None:
-    """Tell this rank's children that they are children of this rank.
+    """Store this rank's identity in the environment, by which its child processes recognize
+    themselves.
 
-    A process that nobody made a rank has a world of one, and its children may have theirs.
+    Does nothing for a process without a launcher: its world has one rank, and its children may have
+    such worlds, too.
     """
     if size == 1 and not any(names <= os.environ.keys() for names in _RANKS):
         return
@@ -55,7 +59,7 @@ def mark(rank: int, size: int, place: list[Any]) -> None:
 
 
 def _ignores(pid: int, number: int) -> bool:
-    """Whether the process ignores a signal, as SIGINT in the background of a script."""
+    """Return whether a process ignores a signal. A script's background processes ignore SIGINT."""
     try:
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:
             masks = [int(line.split()[1], 16) for line in status if line.startswith("SigIgn:")]
@@ -65,23 +69,27 @@ def _ignores(pid: int, number: int) -> bool:
 
 
 def _wait_for_end(parent: int) -> None:
-    """Wait until the rank has ended, which may end this process earlier."""
+    """Wait until the rank has ended, at most `_PATIENCE` seconds. The rank may kill this process
+    before.
+    """
     end = time.monotonic() + _PATIENCE
     while os.path.exists(f"/proc/{parent}") and time.monotonic() < end:
         time.sleep(0.02)
 
 
 def _end_pool(parent: int, why: str) -> None:
-    """End the rank's wait for a pool whose every worker fails while it imports the program.
+    """End the rank's wait for a pool if every worker of the pool fails while it imports the
+    program.
 
-    A pool starts another worker for each one that ends, forever. So each worker waits here until
-    the pool or the rank ends. One of them interrupts the rank, and kills it if that has no effect.
-    While it imports the program, a worker has its name already and no other state.
+    A pool replaces each worker that ends, forever. So each worker waits here until the pool or the
+    rank ends. One of the workers interrupts the rank, and kills the rank if that has no effect.
+    While a worker imports the program, it already has its name and `_inheriting`, and no other
+    state.
     """
     process = multiprocessing.current_process()
     if not getattr(process, "_inheriting", False):
         return
-    if "PoolWorker" not in process.name:  # nobody starts another one
+    if "PoolWorker" not in process.name:  # no pool replaces this process
         if process.name.endswith("-1"):
             print(f"hocket: {why}", file=sys.stderr, flush=True)
             os.kill(parent, signal.SIGINT)
@@ -89,11 +97,11 @@ def _end_pool(parent: int, why: str) -> None:
     with socket.socket(socket.AF_UNIX) as turn:
         try:
             turn.bind(f"\0hocket-ends-pool-of-{parent}")
-        except OSError:  # another worker does it
+        except OSError:  # another worker already ends the rank's wait
             for _ in range(4):
                 _wait_for_end(parent)
             return
-        print(f"hocket: {why}", file=sys.stderr, flush=True)  # the rank may end this process at once
+        print(f"hocket: {why}", file=sys.stderr, flush=True)  # first: the rank may end this process
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             if _ignores(parent, number):
                 continue
@@ -105,12 +113,12 @@ def _end_pool(parent: int, why: str) -> None:
 
 
 def refuse_child(rank: Optional[int], size: Optional[int], address: Optional[str]) -> list[Any]:
-    """Return this process's place.
+    """Return this process's place in the job.
 
     Raises
     ------
     InvalidArgument
-        The place belongs to the rank that started this process.
+        This process is a child of a rank, and has that rank's place.
     """
     place = _place(rank, size, address)
     try:

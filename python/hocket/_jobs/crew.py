@@ -1,11 +1,12 @@
 """Processes of this host that stay alive, and get one task after another.
 
-`hocket.Cluster` and the pytest plugin run their ranks in them. Each ends with the process that
-started it, however that ends.
+`hocket.Cluster` and the pytest plugin run their ranks in such processes. Each process ends when the
+process that started it ends, for whatever reason.
 """
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import pickle
@@ -23,33 +24,38 @@ from typing import Any, Literal, NamedTuple, Optional
 from . import crew_guard
 from .crew_channel import QueuingChannel
 
-# Variables that make a process a rank of some other job.
+# Variables that would make a new process a rank of another job.
 _OTHER_JOBS = (
     "HOCKET_RANK", "HOCKET_SIZE", "HOCKET_STORE", "HOCKET_KEY", "HOCKET_KEY_FILE", "HOCKET_JOIN",
 )  # fmt: skip
 
-# This variable holds a member's mark, behind the marks of the members that started it.
+# The variable that holds a member's mark, behind the marks of all members that it descends from.
 _MARKS = "_HOCKET_CREW_MARKS"
 
 
 class Event(NamedTuple):
-    """Something that a member has done."""
+    """One thing that a member has done: sent a message, printed text, or ended."""
 
     kind: Literal["message", "output", "ended"]
     member: int
-    #: A message, printed text, or an exit code.
+    #: The message, the printed text, or the exit code.
     content: Any
 
 
-#: Replaces an exit code: the member lost its connection to us, went on running, and was killed.
+#: Stands for an exit code: the member lost its connection to this process, went on running, and was
+#: killed.
 CUT_OFF = 1000
 _CUT_OFF_SECONDS = 3.0
+#: Stands for an exit code that the system did not keep, because this program ignores SIGCHLD.
+UNKNOWN = 1001
 
 
 def how_it_ended(returncode: int) -> str:
-    """Describe the exit code in words that follow a name."""
+    """Describe an exit code by words that can follow a name, such as "was killed by SIGKILL"."""
     if returncode == CUT_OFF:
         return "replaced its program (exec), or closed descriptors that are not its own; it was killed"
+    if returncode == UNKNOWN:
+        return "ended, and how is not known, as this program ignores SIGCHLD"
     if returncode >= 0:
         return f"exited with code {returncode}"
     try:
@@ -59,31 +65,33 @@ def how_it_ended(returncode: int) -> str:
 
 
 def signal_of(returncode: int) -> int:
-    """The signal that ended a process; 0 for none."""
+    """Return the signal that ended a process; 0 if no signal did."""
     return max(0, -returncode)
 
 
 def fresh_address() -> str:
-    """A new address, at which the ranks of one job meet."""
+    """Return a new address at which the ranks of one job can meet."""
     return f"unix:hocket-crew-{os.getpid()}-{os.urandom(8).hex()}"
 
 
 class Guard:
-    """A process that ends the members' processes if this one dies without `end`. A resource."""
+    """A process that ends the members' processes if this process dies before it calls `end`. A
+    resource.
+    """
 
     def __init__(self) -> None:
-        #: A word in the environment of all processes that are to be ended.
+        #: A random text in the environment of all processes that the guard would end.
         self.mark = os.urandom(8).hex()
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", crew_guard.__file__, str(os.getpid()), self.mark],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # signals to our group must not end it
+            start_new_session=True,  # a signal to this process's group must not end the guard
         )
 
     def end(self) -> None:
-        """End it. Whoever calls this has ended the members."""
+        """End the guard. Call it once the members have ended."""
         self._process.kill()
         self._process.wait()
         assert self._process.stdin is not None
@@ -91,7 +99,7 @@ class Guard:
 
 
 class Member:
-    """One process. A resource: `end` ends it, and what it has started."""
+    """One process. A resource: `end` ends the process, and all processes that it has started."""
 
     def __init__(self, index: int, door: str, mark: str) -> None:
         self.index = index
@@ -104,7 +112,7 @@ class Member:
             program = "import sys; from hocket._jobs.crew_member import main; main(*map(int, sys.argv[1:]))"
             command = [sys.executable, "-c", program]
             # The kernel ends the process when the thread that started it ends. Only the main thread
-            # is sure to live on.
+            # certainly lives as long as this process.
             by_main_thread = threading.current_thread() is threading.main_thread()
             parent = os.getpid() if by_main_thread else 0
             self.process = subprocess.Popen(
@@ -119,32 +127,34 @@ class Member:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is passed on, not sent twice
+                start_new_session=True,  # Ctrl-C is passed on by messages, not by the terminal
             )
         self.channel = QueuingChannel(ours)
         assert self.process.stdout is not None
         self.output = self.process.stdout
         os.set_blocking(self.output.fileno(), False)
+        # Keeps the first bytes of a character until the rest of it comes.
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         #: False once the member has closed its output.
         self.prints = True
-        # Modules that only this process can import must be found by it, too.
+        # Modules that only this process can import must be found by the member, too.
         self.send("paths", list(sys.path))
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """The process's pid."""
         return self.process.pid
 
     @property
     def is_alive(self) -> bool:
-        """True if the process runs, or is stopped by a signal."""
+        """True if the process runs, or if a signal has stopped it."""
         return self._look(os.WNOHANG) is None
 
     def await_end(self) -> int:
-        """Wait for the end; return the exit code as subprocess has it, or CUT_OFF. The channel is
-        closed.
+        """Wait for the end of the process, whose channel is closed. Return the exit code as
+        subprocess does, or CUT_OFF.
 
-        The system still knows the process until `end`, so that the other members can find out, too.
+        The process stays a zombie until `end`, so that other members can find out how it ended.
         """
         until = time.monotonic() + _CUT_OFF_SECONDS
         while (returncode := self._look(os.WNOHANG)) is None:
@@ -158,13 +168,17 @@ class Member:
     def _look(self, flags: int) -> Optional[int]:
         if self.process.returncode is not None:
             return self.process.returncode
-        found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | flags)
+        try:
+            found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | flags)
+        except ChildProcessError:
+            return UNKNOWN
         if found is None:
             return None
         return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
 
     def send(self, *message: Any) -> None:
-        """Send plain values. Never waits: `Crew.events` sends what a socket does not take at once.
+        """Send plain values. Never waits: if the socket does not take all bytes, `Crew.events`
+        sends the rest.
 
         A message to a member that has ended is dropped.
         """
@@ -172,21 +186,25 @@ class Member:
             self.channel.send(pickle.dumps(message))
 
     def kill(self, number: int = signal.SIGKILL) -> None:
-        """Send a signal."""
-        if self.process.returncode is None:  # the number is its own until `end`
-            os.kill(self.pid, number)
+        """Send a signal to the process."""
+        if self.process.returncode is None:  # its pid cannot be reused before `end`
+            with contextlib.suppress(ProcessLookupError):  # if this program ignores SIGCHLD
+                os.kill(self.pid, number)
 
-    def read_output(self) -> str:
-        """Text that the member has printed since the last look."""
+    def read_output(self, ended: bool) -> str:
+        """Return the text that the member has printed since the last call.
+
+        An incomplete last character is kept for the next call, unless the member has ended.
+        """
         parts = []
         with contextlib.suppress(OSError):
             while part := os.read(self.output.fileno(), 1 << 16):
                 parts.append(part)
             self.prints = False
-        return b"".join(parts).decode(errors="replace")
+        return self._decoder.decode(b"".join(parts), final=ended)
 
     def end(self) -> None:
-        """Kill the process now, and close its channels."""
+        """Kill the process and all processes that it has started. Close the channels."""
         self.kill()
         self.process.wait()
         crew_guard.end_marked(self._mark)
@@ -197,19 +215,21 @@ class Member:
 class Crew:
     """Members, numbered from 0. A resource: `close` ends them. For one thread at a time.
 
-    A process that is forked later leaves them alone.
+    In a child process that this process forks later, `close` leaves the members alone.
     """
 
     def __init__(self) -> None:
         self._members: dict[int, Member] = {}
-        # The door of its jobs. This process may be a rank of another job, which has a door of its own.
+        # The address at which the members' job meets. This process may itself be a rank of another
+        # job, which meets elsewhere.
         self._door = fresh_address()
         self._owner = os.getpid()
         self._guard: Optional[Guard] = None
 
     @property
     def is_ours(self) -> bool:
-        """True if this process has started them."""
+        """True if this process has started the members. False in a process that was forked from it.
+        """
         return os.getpid() == self._owner
 
     def __getitem__(self, index: int) -> Member:
@@ -219,7 +239,9 @@ class Crew:
         return len(self._members)
 
     def complete(self, n: int) -> list[int]:
-        """Start those of the first `n` that are missing or have ended. Returns their numbers."""
+        """Start those of the first `n` members that are missing or have ended. Return their
+        numbers.
+        """
         missing = [i for i in range(n) if i not in self._members or not self._members[i].is_alive]
         for index in missing:
             self.end(index)
@@ -232,32 +254,32 @@ class Crew:
         return Member(index, self._door, self._guard.mark)
 
     def renew(self, index: int) -> None:
-        """Start another process in place of one that has ended."""
+        """Replace a member that has ended by a new process."""
         self.end(index)
         self._members[index] = self._started(index)
 
     def end(self, index: int) -> None:
-        """End one, now."""
+        """Kill a member at once, and forget it."""
         member = self._members.pop(index, None)
         if member is not None:
             member.end()
 
     def renumber(self, numbers: Iterable[int]) -> None:
-        """Give each member, in order, another number."""
+        """Give the members new numbers, in the order of their old numbers."""
         members = [self._members[index] for index in sorted(self._members)]
         for member, number in zip(members, numbers):
             member.index = number
         self._members = {member.index: member for member in members}
 
     def kill(self) -> None:
-        """Send SIGKILL to all members, from any thread. A thread that waits for them sees their
-        end.
+        """Send SIGKILL to all members. Any thread may call it. A thread that waits for the members
+        sees their end.
         """
         for member in list(self._members.values()):
             member.kill()
 
     def close(self) -> None:
-        """End all members."""
+        """End all members, and the guard."""
         if not self.is_ours:
             return
         members = list(self._members.values())
@@ -271,9 +293,9 @@ class Crew:
             self._guard = None
 
     def events(self, indices: Iterable[int], timeout: float) -> list[Event]:
-        """Wait for the first events of members. Empty if time ran out.
+        """Wait for the first events of members. Return an empty list if the timeout passes.
 
-        A member's output comes before its message, and before its end.
+        In the list, a member's output precedes its messages, and its end comes last.
         """
         members = [self._members[index] for index in indices]
         ready: set[int] = set()
@@ -291,7 +313,8 @@ class Crew:
                     ready.add(key.data)
         found: list[Event] = []
         for member in members:
-            # A process that the member forked may keep its channel open after the member has ended.
+            # Another process, which the member forked, may hold the channel open. So look at the
+            # member, too.
             has_ended = not member.is_alive
             if has_ended or member.index in ready:
                 found.extend(self._events_of(member, has_ended))
@@ -304,22 +327,22 @@ class Crew:
                 messages.append(Event("message", member.index, pickle.loads(message)))
         except (EOFError, OSError):
             ended = True
-        # A member whose connection is closed has ended, or ends at once.
+        # A member whose channel is closed has ended, or ends at once.
         ends = [Event("ended", member.index, member.await_end())] if ended else []
-        text = member.read_output()
+        text = member.read_output(ended)
         output = [Event("output", member.index, text)] if text else []
         return output + messages + ends
 
 
 class Labels:
-    """Shows the members' output, with the member's number in front of each line."""
+    """Shows the members' output line by line, each line with the member's number before it."""
 
     def __init__(self, show: Callable[[str], Any]) -> None:
         self._show = show
         self._half_lines: dict[int, str] = {}
 
     def print(self, index: int, text: str) -> None:
-        """Show the lines that are whole."""
+        """Show the complete lines. Keep a last line without newline until the rest of it comes."""
         lines = (self._half_lines.pop(index, "") + text).split("\n")
         if lines[-1]:
             self._half_lines[index] = lines[-1]
@@ -327,14 +350,14 @@ class Labels:
             self._show(f"[{index}] {line}\n")
 
     def end(self) -> None:
-        """Show the rest."""
+        """Show the kept lines, whose newlines never came."""
         for index, line in sorted(self._half_lines.items()):
             self._show(f"[{index}] {line}\n")
         self._half_lines.clear()
 
 
 def is_stopped(pid: int) -> bool:
-    """True if a signal has stopped a process."""
+    """Return True if a signal has stopped the process."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -343,9 +366,10 @@ def is_stopped(pid: int) -> bool:
 
 
 def processor_time(pid: int, without: Iterable[int] = ()) -> Optional[float]:
-    """Processor time in seconds of a process and of those it has started, except for some threads.
+    """Return the processor time, in seconds, that a process and its children have used. Threads in
+    `without` are left out.
 
-    None if one of them is running now, or waits for a processor.
+    Return None if one of the other threads runs now, or waits for a processor or a disk.
     """
     tick = os.sysconf("SC_CLK_TCK")
     used = 0.0
@@ -369,14 +393,14 @@ def processor_time(pid: int, without: Iterable[int] = ()) -> Optional[float]:
 
 
 class Clock:
-    """Measures how long something has stayed unchanged. A value."""
+    """Measures how long a value has stayed the same. A value."""
 
     def __init__(self) -> None:
         self._seen: Any = None
         self._since = time.monotonic()
 
     def unchanged(self, value: Any) -> float:
-        """Seconds for which it has had this value."""
+        """Return the seconds for which the value has been the same."""
         now = time.monotonic()
         if value != self._seen:
             self._seen, self._since = value, now

@@ -1,6 +1,6 @@
-"""Messages between the members of a crew and the process that started them, over a pair of sockets.
+"""Messages between a crew's members and the process that started them, over a pair of sockets.
 
-A message is its length in eight bytes, then its content.
+    | length of the content, 8 bytes, big-endian | content |
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _LENGTH = struct.Struct("!Q")
 
 
 class Channel:
-    """The member's end of a channel; its calls block. A resource; one thread sends and one
+    """The member's end of a channel. Its calls block. A resource; one thread sends, and one thread
     receives.
     """
 
@@ -22,12 +22,12 @@ class Channel:
         self._socket = socket.socket(fileno=descriptor)
 
     def send(self, message: bytes) -> None:
-        """Returns when the system has all of it."""
+        """Send a message. Return when the system has taken all bytes of it."""
         self._socket.sendall(_LENGTH.pack(len(message)))
         self._socket.sendall(message)
 
     def receive(self) -> bytes:
-        """The next message; EOFError if the other end is closed."""
+        """Return the next message. Raise EOFError if the other end is closed."""
         (length,) = _LENGTH.unpack(self._read(_LENGTH.size))
         return bytes(self._read(length))
 
@@ -43,7 +43,7 @@ class Channel:
 
 
 class QueuingChannel:
-    """The starter's end of a channel. No call blocks, as a member may be stopped at any point.
+    """The starter's end of a channel. No call blocks, because a member may be stopped at any point.
 
     A resource: `close` ends it. For one thread.
     """
@@ -57,25 +57,25 @@ class QueuingChannel:
         self._is_length = True
 
     def fileno(self) -> int:
-        """For polling."""
+        """Return the socket's descriptor, for polling."""
         return self._socket.fileno()
 
     @property
     def has_unsent(self) -> bool:
-        """True if `flush` has something to do, once the socket takes more."""
+        """True if bytes are left that `flush` sends when the socket can take more."""
         return bool(self._unsent)
 
     def send(self, message: bytes) -> None:
-        """Send as much as the socket takes now; `flush` sends the rest. OSError if the other end
-        is closed.
+        """Send as many bytes as the socket takes now; `flush` sends the rest. Raise OSError if the
+        other end is closed.
         """
         self._unsent.append(memoryview(_LENGTH.pack(len(message))))
         self._unsent.append(memoryview(message))
         self.flush()
 
     def flush(self) -> None:
-        """Send as much as the socket takes. OSError if the other end is closed; then the queue
-        is empty.
+        """Send as many bytes as the socket takes now. If the other end is closed, empty the queue
+        and raise OSError.
         """
         try:
             while self._unsent:
@@ -92,7 +92,9 @@ class QueuingChannel:
             raise
 
     def receive(self) -> Optional[bytes]:
-        """The next message; None if it is not complete yet; EOFError if the other end is closed."""
+        """Return the next message, or None if it is not complete. Raise EOFError if the other end
+        is closed.
+        """
         while True:
             while self._filled < len(self._incoming):
                 try:
@@ -110,5 +112,5 @@ class QueuingChannel:
                 return content
 
     def close(self) -> None:
-        """Local; again is fine."""
+        """Close the socket. It may be called again."""
         self._socket.close()

@@ -1,6 +1,7 @@
-"""One process of a crew: `main` gets its end of a pair of sockets, and its starter's pid.
+"""One process of a crew: it runs the tasks that its starter sends over a socket.
 
-Its main thread runs tasks. A second thread listens, so that it can report the main thread's state.
+The main thread runs the tasks. A second thread listens, so that it can report the main thread's
+state.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import threading
 import traceback
 from types import FrameType
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 from .._hocket import Communicator
 from ..errors import Error
@@ -27,7 +28,9 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Member:
-    """This process, as tasks see it: what they keep, and requests to the starter."""
+    """This process as tasks see it. It keeps values for later tasks, and sends requests to the
+    starter.
+    """
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -35,18 +38,18 @@ class Member:
         self._answers: dict[int, queue.SimpleQueue[Any]] = {}
         self._tasks: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
         self._may_interrupt = False
-        #: Values that tasks keep for later tasks.
+        #: Values that tasks keep for later tasks, by name.
         self.kept: dict[str, Any] = {}
-        #: The communicator of the job that this process is a rank of.
+        #: The communicator of the job in which this process is a rank.
         self.comm: Optional[Communicator] = None
 
     def send(self, *message: Any) -> None:
-        """Send plain values to the starter. Any thread."""
+        """Send plain values to the starter. Any thread may call it."""
         with self._sending:
             self._channel.send(pickle.dumps(message))
 
     def ask(self, *request: Any) -> Any:
-        """Send a request to the process that started this one; return its answer. Any thread."""
+        """Send a request to the starter, and return its answer. Any thread may call it."""
         number = id(request)
         answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._answers[number] = answers
@@ -54,8 +57,8 @@ class Member:
         return answers.get()
 
     def interruptible(self) -> Member:
-        """Raise KeyboardInterrupt on an interrupt within the context; elsewhere interrupts are
-        ignored.
+        """Return a context in which an interrupt raises KeyboardInterrupt. Outside of it,
+        interrupts are ignored.
         """
         return self
 
@@ -66,7 +69,7 @@ class Member:
         self._may_interrupt = False
 
     def run(self) -> None:
-        """Run tasks until the process that started this one is gone."""
+        """Run tasks until the starter is gone. The listening thread then kills this process."""
         signal.signal(signal.SIGINT, self._interrupt)
         threading.Thread(target=self._listen, name="hocket crew", daemon=True).start()
         while True:
@@ -79,10 +82,10 @@ class Member:
             self.send("done", number, answer)
 
     def rest(self) -> None:
-        """Tell the other ranks that this one has ended its task, unless a thread of the task still
-        runs.
+        """Tell the other ranks that this rank has ended its task. Does nothing while a thread of
+        the task still runs.
 
-        Ranks that wait for this one then fail at once, and not at their deadlines.
+        Ranks that wait for this rank then fail at once, instead of at their deadlines.
         """
         if self.comm is None or any(map(_is_of_the_task, threading.enumerate())):
             return
@@ -104,7 +107,7 @@ class Member:
             while True:
                 self._take(*pickle.loads(self._channel.receive()))
         except (EOFError, OSError):
-            # the starter is gone, and nobody else wants a result
+            # The starter is gone, so no process waits for a result.
             os.kill(os.getpid(), signal.SIGKILL)
 
     def _take(self, kind: str, *rest: Any) -> None:
@@ -117,7 +120,7 @@ class Member:
             self._answers.pop(number).put(content)
         elif kind == "abort":
             self._abort(*rest)
-        elif kind == "pass":  # this rank has no part in a task
+        elif kind == "pass":  # this rank does not take part in a task
             self._begin(*rest)
             self.rest()
         elif kind == "rest":
@@ -134,7 +137,7 @@ class Member:
                 comm.abort(reason)
 
     def _calls(self) -> list[str]:
-        """The last known call of each rank."""
+        """Return the last known call of each rank, as text."""
         comm = self.comm
         if comm is None:
             return []
@@ -145,12 +148,13 @@ class Member:
 
 
 def _is_of_the_task(thread: threading.Thread) -> bool:
-    """True if the thread may be about to make calls. hocket's own threads do not."""
+    """Return True if the thread may still make calls for the task. hocket's own threads never do.
+    """
     return thread is not threading.main_thread() and not thread.name.startswith("hocket")
 
 
 def stack_of(thread: threading.Thread) -> list[tuple[str, int, str, str]]:
-    """The thread's stack as (file, line, function, text), outermost frame first."""
+    """Return a thread's stack as (file, line, function, text), outermost frame first."""
     frame = sys._current_frames().get(thread.ident or 0)
     if frame is None:
         return []
@@ -164,21 +168,12 @@ def end_with(parent: int) -> None:
     """Have the kernel end this process when `parent` ends, even while this process is stopped."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # too late
+    if os.getppid() != parent:  # the parent ended before the request
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def pickler() -> Callable[[Any], bytes]:
-    """cloudpickle's, where that is installed."""
-    try:
-        import cloudpickle
-    except ImportError:
-        return pickle.dumps
-    return cloudpickle.dumps  # type: ignore[no-any-return, unused-ignore]
-
-
 def main(descriptor: int, parent: int) -> None:
-    """Be a member of the crew that `parent` has started."""
+    """Run this process as a member of the crew that `parent` has started."""
     if parent != 0:
         end_with(parent)
     os.set_inheritable(descriptor, False)

@@ -1,4 +1,4 @@
-"""``hocket demo`` shows a new user what hocket does."""
+"""``hocket demo``: shows a new user what hocket does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .._command import find_command
 
 
 def main(arguments: list[str]) -> int:
-    """Look at the machine, train a network on several ranks, measure all_reduce; the exit code."""
+    """Describe the machine, train a network, measure all_reduce; return the exit code."""
     parser = argparse.ArgumentParser(
         "hocket demo", description="Look at this machine, train a small network on several ranks, and "
         "measure all_reduce. It takes about a minute.")

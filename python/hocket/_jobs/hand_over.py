@@ -1,4 +1,5 @@
-"""State that one rank hands over to others, such as newcomers: arrays without copies."""
+"""Hands over the state of one rank to others, such as newcomers. Arrays are sent without pickling.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +11,14 @@ from typing import Any, Optional
 
 import numpy as np
 
+from .._calls.refusals import announcing
 from .._calls.types import type_in_words
 from .._hocket import Communicator
 from ..errors import InvalidArgument
 
-# Smaller arrays travel with the rest of the state.
+# Arrays of fewer bytes are sent with the rest of the state.
 _LEAST_BYTES = 1 << 16
-# The unit of progress.
+# Number of bytes that are sent between two calls of `progress`.
 _PIECE_BYTES = 64 << 20
 _KINDS = "biufc"
 _DICTS = {"dict": dict, "OrderedDict": OrderedDict}
@@ -34,9 +36,10 @@ def _is_long_array(value: Any) -> bool:
 
 
 def _describe(state: Any, arrays: list[Any]) -> Any:
-    """The state with descriptions in place of the arrays, which are collected.
+    """Return the state with descriptions in place of the arrays, and append the arrays to `arrays`.
 
-    A node is a tag and what belongs to it, so that no value of the user's can be taken for one.
+    A node is a tuple of a tag and the tag's content. So no value of the user can be taken for a
+    tag.
     """
     if type(state) in _DICTS.values():
         items = [(key, _describe(value, arrays)) for key, value in state.items()]
@@ -54,7 +57,9 @@ def _describe(state: Any, arrays: list[Any]) -> Any:
 
 
 def _allocate(node: Any, arrays: list[Any]) -> Any:
-    """The state of a description, with new arrays, which are collected in the same order."""
+    """Return the state that a node describes, with new arrays, which are appended to `arrays` in
+    order.
+    """
     tag, *rest = node
     if tag in _DICTS:
         return _DICTS[tag]((key, _allocate(value, arrays)) for key, value in rest[0])
@@ -102,11 +107,12 @@ def hand_over(
     allow_pickle: Optional[bool] = None,
     progress: Optional[Callable[[int, int], None]] = None,
 ) -> Any:
-    """Give others what one rank has: a tree of dicts, lists and tuples with arrays and objects.
+    """Give other ranks the state of one rank: a tree of dicts, lists and tuples with arrays and
+    objects.
 
-    A collective call of all ranks of `comm`. Arrays of NumPy and tensors of PyTorch travel as they
-    are, without pickling, and land in new arrays of the receivers, on the same kind of device. What
-    else is in the tree travels as `broadcast_object` sends it.
+    A collective call of all ranks of `comm`. Arrays of NumPy and tensors of PyTorch are sent
+    without pickling. The receivers get them in new arrays, on the same kind of device. All other
+    values are sent as by `broadcast_object`.
 
     >>> state = hand_over(comm, state, root=0, to=comm.newcomers)
 
@@ -114,25 +120,27 @@ def hand_over(
     ----------
     comm : Communicator
     state : object
-        What the root hands over. Other ranks need not have it.
+        The state that the root hands over. Other ranks need not pass it.
     root : int
-        The rank that has it.
+        The rank that has the state.
     to : iterable of int, optional
-        The ranks that get it, alike on all ranks; all by default.
+        The ranks that get the state; all ranks pass the same. By default all ranks get it.
     allow_pickle : bool, optional
         As in `broadcast_object`.
     progress : callable, optional
-        Is called as ``progress(done, total)`` on ranks that take part: bytes of arrays.
+        Called as ``progress(done, total)`` on ranks that take part. Both are numbers of bytes of
+        arrays. If it raises, it is not called again, and its exception is raised once all arrays
+        have been sent.
 
     Returns
     -------
     object
-        The root's state on ranks that get it; elsewhere `state` as it was given.
+        The root's state on ranks that get it; on other ranks the argument `state`.
 
     Raises
     ------
     InvalidArgument
-        `root` or `to` is not of this communicator, or a value cannot travel.
+        `root` or `to` is not of this communicator, or a value cannot be sent.
     """
     try:
         root = operator.index(root)
@@ -142,11 +150,12 @@ def hand_over(
     except (InvalidArgument, TypeError) as error:
         comm.refuse(str(error))
     if len(ranks) == comm.size:
-        return _broadcast(comm, state, root, allow_pickle, progress)
+        with comm._named("hand_over"):
+            return _broadcast(comm, state, root, allow_pickle, progress)
     group = comm.new_group(ranks)
     if not group.is_member:
         return state
-    with group:
+    with group, group._named("hand_over"):
         return _broadcast(group, state, ranks.index(root), allow_pickle, progress)
 
 
@@ -159,16 +168,28 @@ def _broadcast(
 ) -> Any:
     arrays: list[Any] = []
     has_it = comm.rank == root
-    node = _describe(state, arrays) if has_it else None
+    with announcing(comm):
+        node = _describe(state, arrays) if has_it else None
     options = {} if allow_pickle is None else {"allow_pickle": allow_pickle}
     node = comm.broadcast_object(node, root=root, **options)
-    result = state if has_it else _allocate(node, arrays)
+    with announcing(comm):
+        result = state if has_it else _allocate(node, arrays)
+    # The root of a broadcast does not wait for all ranks, so a refusal of one might not reach it.
+    # The barrier waits until every rank has its arrays.
+    comm.barrier()
     total = sum(array.nbytes for array in arrays)
     done = 0
+    failed: Optional[BaseException] = None
     for array in arrays:
         for piece in _pieces(array):
             comm.broadcast(piece, root=root)
             done += piece.nbytes
-            if progress is not None:
+            if progress is None or failed is not None:
+                continue
+            try:
                 progress(done, total)
+            except BaseException as error:  # raised at the end: the other ranks need all pieces
+                failed = error
+    if failed is not None:
+        raise failed
     return result

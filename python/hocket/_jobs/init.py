@@ -1,4 +1,4 @@
-"""`hocket.init`: a process joins its job."""
+"""`hocket.init`, by which a process joins its job."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def init(
     name: str = "world",
     join: Optional[str] = None,
 ) -> Communicator:
-    """Join the job that this process was started in, or make a world of one.
+    """Join the job in which this process was started, or make a world of one rank.
 
     Under ``hocket run``, torchrun, Open MPI, MPICH or Slurm no argument is needed. Arguments take
     precedence over the environment.
@@ -34,38 +34,41 @@ def init(
     Parameters
     ----------
     rank, size : int, optional
-        This process's number, from 0, and how many there are.
+        This process's number, from 0, and the number of processes.
     address : str, optional
         The meeting point of the ranks: "host:port" of rank 0, or "unix:NAME".
     key : bytes or path, optional
         The job's secret: 32 bytes, or a file made by ``hocket key FILE``.
     timeout : float or datetime.timedelta, optional
-        Seconds for all ranks to come; 300 by default.
+        Seconds in which all ranks must come; 300 by default.
     deadline : float or datetime.timedelta, optional
-        Default limit of a call in seconds; HOCKET_DEADLINE or 300 by default.
+        Default time limit of a call in seconds; by default HOCKET_DEADLINE, or 300.
     engines : iterable of str, optional
-        Names of engines, best first; by default all there are.
+        Names of engines, best first; by default all engines of this build.
     bootstrap : Bootstrap, optional
-        A process group of your own to join by, instead of what the environment says. It is used for
-        setting up alone.
+        A process group of the program, by which the ranks join instead of by the environment. It is
+        used only while the world is set up.
     mpi : mpi4py.MPI.Intracomm, optional
-        A communicator of mpi4py to join by: its ranks become the world's.
+        A communicator of mpi4py by which the ranks join. Its ranks become the world's ranks.
     name : str, optional
         The communicator's name in messages.
     join : str, optional
-        A running job that takes this process in by `Communicator.admit`: its name, as in ``hocket
-        top``, if it is on this host and of this user, or the address of its door. HOCKET_JOIN by
-        default. The job gives rank and size; `timeout` limits the wait.
+        A running job, which takes this process in by `Communicator.admit`. Give the address of its
+        door, or its name as in ``hocket top`` if the job is on this host and of this user. By
+        default HOCKET_JOIN. The job gives this process its rank and size; `timeout` limits the
+        wait.
 
     Returns
     -------
     Communicator
-        All ranks. Lives as long as something refers to it; ``close()`` ends it earlier.
+        The communicator of all ranks. It lives until nothing refers to it; ``close()`` ends it
+        earlier.
 
     Raises
     ------
     RendezvousError
-        Ranks are missing, the key is wrong, a rank is claimed twice, ...: the message says which.
+        For example, ranks are missing, the key is wrong, or two processes claim one rank. The
+        message says which.
     InvalidArgument
         Options contradict each other or the environment.
     """

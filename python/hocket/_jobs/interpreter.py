@@ -1,4 +1,4 @@
-"""Refuses to be imported in a subinterpreter."""
+"""Refuses to import hocket in a subinterpreter."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from __future__ import annotations
 def require_main() -> None:
     """Raise ImportError in a subinterpreter.
 
-    hocket's C++ types exist once in a process. A second import, even a partial one, would leave the
-    main interpreter's communicators unable to take arguments.
+    hocket's C++ types exist once in a process. A second import, even a partial one, would change
+    them so that the main interpreter's communicators could not take arguments any more.
     """
     try:
         import _interpreters as interpreters  # type: ignore[import-not-found, unused-ignore]

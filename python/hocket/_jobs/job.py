@@ -1,4 +1,4 @@
-"""Checks of the arguments of functions that start several ranks."""
+"""Checks arguments of functions that start several ranks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 from ..errors import InvalidArgument
 
-_MOST = 1024  # processes; the limit of `hocket run`, too
+_MOST = 1024  # processes; `hocket run` has the same limit
 
 
 def number_of_ranks(who: str, n: Any, most: int = _MOST) -> int:
-    """Return `n` if `who` can start that many ranks; else raise."""
+    """Return `n` as an int if `who` can start that many ranks. Otherwise raise InvalidArgument."""
     try:
         count = operator.index(n)
     except TypeError:
@@ -24,7 +24,7 @@ def number_of_ranks(who: str, n: Any, most: int = _MOST) -> int:
 
 
 def require_function(who: str, fn: Any, n: Any) -> None:
-    """Refuse an `fn` that cannot be called. The error tells if it was swapped with `n`."""
+    """Refuse an `fn` that cannot be called. If it was swapped with `n`, the error says so."""
     if callable(fn):
         return
     advice = f"the function comes first, then the number of ranks: {who}(fn, {fn!r})"

@@ -1,4 +1,4 @@
-"""The cell magic of notebooks: ``%load_ext hocket``, then ``%%ranks``."""
+"""The cell magic for notebooks: ``%load_ext hocket``, then ``%%ranks``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from ..errors import InvalidArgument
 
 
 def _ranks(line: str) -> Optional[list[int]]:
-    """The ranks that the line names: "", "0", "0,2", "1-3". None for all."""
+    """Return the ranks that the line names: "0", "0,2", "1-3". Return None for "", which means all.
+    """
     found: list[int] = []
     for part in filter(None, re.split(r"[,\s]+", line.strip())):
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
@@ -22,10 +23,12 @@ def _ranks(line: str) -> Optional[list[int]]:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Registers hocket's magics; called by ``%load_ext hocket``."""
+    """Register hocket's magics. ``%load_ext hocket`` calls it."""
 
     def ranks(line: str, cell: str) -> None:
-        """Run the cell on the ranks of the newest cluster: on all, or on those named."""
+        """Run the cell on the ranks of the newest cluster: on all ranks, or on those that the line
+        names.
+        """
         from ..cluster import current
 
         current().run_cell(cell, _ranks(line))

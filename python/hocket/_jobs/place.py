@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import sys
 
 from .. import _hocket
 
-# Folders of Python's own modules and of this package. Installed packages lie in `_INSTALLED`.
+# Folders of Python's own modules and of this package. `_INSTALLED` has those of other packages.
 _LIBRARIES = (
     os.path.dirname(os.__file__) + "/",
     os.path.dirname(os.path.dirname(__file__)) + "/",
     "<frozen ",
 )
 _INSTALLED = ("/site-packages/", "/dist-packages/")
-_MOST = 120  # letters of a file's name
+_MOST = 120  # letters of a file's name that are shown
 
 
 def _is_of_a_library(file: str) -> bool:
@@ -30,8 +29,8 @@ def _shown(file: str) -> str:
 
 
 def describe(thread: int) -> str:
-    """Return "FILE:LINE in FUNCTION" of the innermost frame outside of libraries; "" without
-    one.
+    """Return "FILE:LINE in FUNCTION" of the innermost frame outside of libraries. Return "" if the
+    thread has no frame.
     """
     innermost = frame = sys._current_frames().get(thread)
     while frame is not None and _is_of_a_library(frame.f_code.co_filename):
@@ -45,6 +44,5 @@ def describe(thread: int) -> str:
 
 
 def prepare() -> None:
-    """Answer such questions in this process, until the interpreter ends."""
+    """Let the library call `describe`, until the interpreter ends."""
     _hocket._tell_places(describe)
-    atexit.register(_hocket._tell_places, None)

@@ -1,4 +1,4 @@
-"""Ranks that are new processes of this host."""
+"""Starts ranks as new processes of this host."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Failure(NamedTuple):
 
     rank: int
     when: int  # time.monotonic_ns(): one clock for all processes of a host
-    error: Optional[BaseException]  # None where it cannot be pickled
+    error: Optional[BaseException]  # None if the exception cannot be pickled
     summary: str
     traceback: str
 
 
 def dumps(value: Any) -> bytes:
-    """Pickled, by cloudpickle where it is installed."""
+    """Pickle a value, by cloudpickle if that is installed."""
     try:
         import cloudpickle
     except ImportError:
@@ -41,8 +41,8 @@ def dumps(value: Any) -> bytes:
 
 
 class _ForOthers(pickle.Pickler):
-    """Pickle for new processes. Refuses functions that pickle stores by a name they cannot
-    import.
+    """Pickles for new processes. Refuses functions and classes that pickle stores by name, if the
+    new processes cannot import that name.
     """
 
     def reducer_override(self, value: Any) -> Any:
@@ -58,7 +58,7 @@ class _ForOthers(pickle.Pickler):
 
 
 def dumps_for_others(value: Any) -> bytes:
-    """The same for data that is sent to new processes."""
+    """Pickle a value for new processes, by cloudpickle if that is installed; see `_ForOthers`."""
     try:
         import cloudpickle
     except ImportError:
@@ -69,7 +69,7 @@ def dumps_for_others(value: Any) -> bytes:
 
 
 def failure_of(rank: int, when: int, error: BaseException) -> bytes:
-    """A pickled `Failure`, without the exception if that cannot be pickled."""
+    """Return a pickled `Failure`, without the exception if that cannot be pickled."""
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     summary = summary_of(error)
     try:
@@ -87,22 +87,22 @@ class RankError(Exception):
 def spawn(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
     """Run ``fn(comm, *args)`` on `n` ranks that are new processes of this host.
 
-    For tests, notebooks, and programs that are not started by ``hocket run``.
+    It is made for tests, notebooks, and programs that ``hocket run`` did not start.
 
     Parameters
     ----------
     fn : callable
-        Called in each process with its communicator. Functions of notebooks and of ``__main__``
-        need the package cloudpickle; functions of modules do not.
+        Called in each process with that process's communicator. Functions of notebooks and of
+        ``__main__`` need the package cloudpickle; functions of modules do not need it.
     n : int
         Number of processes.
     *args
-        Passed on, pickled.
+        Passed to `fn`; they are pickled.
 
     Returns
     -------
     list
-        Each rank's return value, in order; it is pickled.
+        Each rank's return value, in order of the ranks. The values are pickled on the way.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def spawn(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
     n = number_of_ranks("hocket.spawn", n)
     with tempfile.TemporaryDirectory(prefix="hocket-spawn-") as folder:
         here = Path(folder)
-        # The other ranks must also find modules that only this process can import.
+        # The new processes must also find modules that only this process can import.
         task = pickle.dumps((list(sys.path), dumps_for_others((fn, args))))
         (here / "task").write_bytes(task)
         returncode, output = _run(here, n)
@@ -131,7 +131,8 @@ def spawn(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
 
 
 def _run(folder: Path, n: int) -> tuple[int, str]:
-    """Run the ranks to their end. Shows their output, and returns its last lines."""
+    """Run the ranks to their end. Show their output, and return the exit code and the last lines.
+    """
     package = str(Path(__file__).parents[2])
     paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
     command = [find_command(), "run", "-n", str(n), "--"]
@@ -159,7 +160,9 @@ def _run(folder: Path, n: int) -> tuple[int, str]:
 
 
 def raise_failure(who: str, failure: Failure) -> None:
-    """Raise the failure in the caller. A rank's SystemExit does not end the caller."""
+    """Raise the failure in the caller. A rank's SystemExit is raised as RuntimeError, so it does
+    not end the caller.
+    """
     account = RankError(f"rank {failure.rank} failed:\n{failure.traceback}")
     if failure.error is None:
         raise RuntimeError(f"{who}rank {failure.rank}: {failure.summary}") from account

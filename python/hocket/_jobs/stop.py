@@ -1,4 +1,4 @@
-"""An agreed stop: all ranks learn of a batch system's signal at the same call."""
+"""An agreed stop: all ranks learn at the same call of a signal that the batch system has sent."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Number = Union[int, signal.Signals]
 
 
 class StopRequest:
-    """Tells all ranks at the same call that one of them was asked to stop by a signal.
+    """Tells all ranks at the same call that a signal has asked one of them to stop.
 
-    Batch systems send SIGTERM some time before they kill a job, often to some processes only and
-    never to all at one moment. A rank that stops on its own would leave the others waiting. So a
-    signal is only noted, and `agreed` has all ranks compare their notes::
+    Batch systems send SIGTERM some time before they kill a job. Often only some processes get it,
+    and never all at the same moment. A rank that stopped alone would leave the other ranks waiting.
+    So a rank only notes the signal, and all ranks compare their notes in `agreed`::
 
         with hocket.StopRequest(comm) as stop:
             for step in range(first, steps):
@@ -30,15 +30,16 @@ class StopRequest:
                     save(step)
                     break
 
-    Made in the main thread, as Python's handlers of signals are. `close`, or the end of the
-    ``with``, restores the handlers that were there.
+    Make it in the main thread, where Python handles signals. `close`, or the end of the ``with``,
+    restores the earlier handlers.
 
     Parameters
     ----------
     comm : Communicator
         Its ranks stop together.
     signals : iterable of int
-        The signals that ask for it; by default SIGTERM. Slurm's ``--signal=USR1@120`` sends SIGUSR1.
+        The signals that ask to stop; by default SIGTERM. Slurm's ``--signal=USR1@120`` sends
+        SIGUSR1.
     """
 
     def __init__(self, comm: Communicator, signals: Iterable[Number] = (signal.SIGTERM,)) -> None:
@@ -61,18 +62,19 @@ class StopRequest:
 
     @property
     def noted(self) -> bool:
-        """True if this rank has got one of the signals. The others need not know of it yet."""
+        """True if this rank has received one of the signals. Other ranks may not know of it yet."""
         return self._noted != 0
 
     @property
     def signal(self) -> int:
-        """The signal that all ranks have agreed to stop for; 0 before."""
+        """The signal for which all ranks have agreed to stop; 0 before."""
         return self._signal
 
     def agreed(self, deadline: Timeout = None) -> bool:
-        """True on all ranks if any of them has got one of the signals; then also ever after.
+        """Return True on all ranks if any rank has received one of the signals. Then it stays true.
 
-        Collective, and about as cheap as a barrier. Once it is true, it is no call any more.
+        Collective, and about as cheap as a barrier. Once it has returned True, it returns at once
+        without a call.
         """
         if self._signal == 0:
             number = np.array(self._noted, np.int32)
@@ -81,7 +83,7 @@ class StopRequest:
         return self._signal != 0
 
     def close(self) -> None:
-        """Restore the handlers of the signals. Local; may be called again."""
+        """Restore the earlier handlers of the signals. Local; it may be called again."""
         while self._before:
             number, handler = self._before.popitem()
             signal.signal(number, signal.SIG_DFL if handler is None else handler)

@@ -1,27 +1,24 @@
-"""Ranks that are threads of this process."""
+"""Starts ranks as threads of this process."""
 
 from __future__ import annotations
 
 import _thread
-import contextlib
-import os
-import sys
 import time
-import traceback
-from typing import Any, Callable, NoReturn, Optional, TypeVar
+from typing import Any, Callable, TypeVar
 
 from .._hocket import Communicator, _run_threads
+from .forked import children_end_here
 from .job import number_of_ranks, require_function
 
 T = TypeVar("T")
 
-_MOST = 2**31 - 1  # limit for this check; the library has its own
+_MOST = 2**31 - 1  # the limit of this check; the library has its own limit
 
 
 def run_threads(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
     """Run ``fn(comm, *args)`` on `n` ranks that are threads of this process.
 
-    For tests, notebooks, work that releases the GIL, and Python without one.
+    It is made for tests, notebooks, work that releases the GIL, and Python without a GIL.
 
     Parameters
     ----------
@@ -30,17 +27,17 @@ def run_threads(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
     n : int
         Number of threads.
     *args
-        Passed on, the same objects in every thread.
+        Passed to `fn`; the same objects in every thread.
 
     Returns
     -------
     list
-        Each rank's return value, in order.
+        Each rank's return value, in order of the ranks.
 
     Raises
     ------
     Exception
-        The first exception of any rank; the others are aborted.
+        The first exception of any rank. The calls of the other ranks are aborted.
     """
     require_function("hocket.run_threads", fn, n)
     n = number_of_ranks("hocket.run_threads", n, _MOST)
@@ -56,15 +53,8 @@ def run_threads(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
         communicators.append(comm)
         if stopped:
             comm.abort("interrupted")
-        process = os.getpid()
-        try:
+        with children_end_here():
             results[comm.rank] = fn(comm, *args)
-        except BaseException as error:
-            if os.getpid() != process:
-                _end_child(error)
-            raise
-        if os.getpid() != process:
-            _end_child(None)
 
     def run() -> None:
         begun.append(True)
@@ -78,15 +68,16 @@ def run_threads(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
             running.release()
 
     # Signals arrive in the main thread, so the ranks run in other threads and leave it free. An
-    # interrupt at any point can break a lock of `threading`, so this thread uses none. A signal
-    # just before a sleep does not end that sleep, so each sleep is short.
+    # interrupt at any point can break a lock of `threading`, so this thread uses locks of
+    # `_thread`. A signal that arrives just before a sleep does not end that sleep, so each sleep is
+    # short.
     running.acquire()
     try:
         _thread.start_new_thread(run, ())
         while not ended:
             running.acquire(timeout=0.05)
     except BaseException:
-        stopped.append(True)  # ranks that begin later end at once
+        stopped.append(True)  # ranks that have not begun yet end at once
         for _ in range(100):
             if begun:
                 break
@@ -96,29 +87,10 @@ def run_threads(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
                 comm.abort("interrupted")
             running.acquire(timeout=0.05)
         raise
-    if failure and isinstance(failure[0], SystemExit):  # an exit of a rank does not end the caller
+    if failure and isinstance(failure[0], SystemExit):  # a rank's exit does not end the caller
         raise RuntimeError(
             f"hocket.run_threads: a rank ended before its function had returned: SystemExit: {failure[0]}"
         ) from failure[0]
     if failure:
         raise failure[0]
     return [results[rank] for rank in range(n)]
-
-
-def _end_child(error: Optional[BaseException]) -> NoReturn:
-    """End a process that `fn` forked when `fn` returns there: the rest of this code is for the
-    parent.
-    """
-    code: Any = 1
-    if error is None:
-        code = 0
-    elif not isinstance(error, SystemExit):
-        traceback.print_exception(type(error), error, error.__traceback__)
-    elif error.code is None or isinstance(error.code, int):
-        code = error.code or 0
-    else:
-        print(error.code, file=sys.stderr)
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):
-            stream.flush()
-    os._exit(code & 0xFF)

@@ -1,1 +1,1 @@
-"""Waiting for calls under way: `await`, callbacks, and the threads that hear of ends."""
+"""Waits for pending calls: `await`, callbacks, and threads that are told of ends."""

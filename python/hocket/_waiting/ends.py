@@ -14,17 +14,18 @@ class Handle(Protocol):
     """An object that is notified when a call ends."""
 
     def complete(self) -> None:
-        """Give the call's future its value; the call has ended."""
+        """Give the call's future its value. The call has ended."""
 
 
 class _Telling:
-    """Counts the notifications under way, and stops new ones when Python ends.
+    """Counts the notifications that are running. When Python ends, it waits for them and stops new
+    ones.
 
-    C++ code of other packages, such as PyTorch's futures, crashes when Python ends its thread
-    inside it.
+    Python may end its threads at any point. C++ code of other packages, such as PyTorch's futures,
+    crashes if Python ends its thread while the code runs.
     """
 
-    SECONDS = 2.0  # the longest wait of Python's end for notifications under way
+    SECONDS = 2.0  # how long Python's end waits for notifications that are running
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -54,9 +55,10 @@ class _Telling:
 
 
 class Ends:
-    """Notifies handles that their calls have ended, in threads that start with the first such call.
+    """Notifies handles that their calls have ended, in threads that start with the first watched
+    call.
 
-    One thread always waits, so a handle may take as long as it likes.
+    One thread always waits for the next end, so a handle may take any time.
     """
 
     def __init__(self, name: str = "hocket torch") -> None:
@@ -65,12 +67,12 @@ class Ends:
         self._lock = threading.Lock()
         self._handles: dict[int, Handle] = {}
         self._keys = itertools.count()
-        self._waiting = 0  # threads; guarded by the lock
+        self._waiting = 0  # number of waiting threads; guarded by the lock
         self._telling = _Telling()
-        weakref.finalize(self, self._telling.stop)  # at the latest as Python ends
+        weakref.finalize(self, self._telling.stop)  # runs when Python ends, at the latest
 
     def watch(self, work: Work, handle: Handle) -> None:
-        """Have `handle.complete()` called when `work` has ended; once for each Work."""
+        """Call `handle.complete()` once when `work` has ended."""
         key = next(self._keys)
         self._handles[key] = handle
         with self._lock:
@@ -79,11 +81,11 @@ class Ends:
 
     @property
     def has_stopped(self) -> bool:
-        """True if handles are notified no longer, because Python ends."""
+        """True if handles are not notified any more, because Python ends."""
         return self._telling.has_stopped
 
     def close(self) -> None:
-        """Watch no further calls. The threads end once the calls already watched have ended."""
+        """Watch no further calls. The threads end once all watched calls have ended."""
         self._endings.close()
 
     def _keep_one_waiting(self) -> None:
@@ -98,6 +100,6 @@ class Ends:
                 self._keep_one_waiting()
             self._telling.tell(self._handles.pop(key))
             with self._lock:
-                if self._waiting > 1:  # others have been started meanwhile, and are enough
+                if self._waiting > 1:  # other threads wait already, so this thread ends
                     return
                 self._waiting += 1

@@ -1,4 +1,4 @@
-"""Waiting for several calls at once: `await`, callbacks, and waits for the first to end."""
+"""Waits for several calls: `await`, callbacks, and waits until one of several calls has ended."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ import numpy as np
 
 from .._calls.types import Received, Timeout, type_in_words
 from .._hocket import Communicator, Work, _Endings, _run_time, _write_unraisable
-from ..errors import InvalidArgument
+from .._jobs.forked import children_end_here
+from ..errors import Aborted, InvalidArgument
 from .ends import Ends
 
-if TYPE_CHECKING:  # which takes its time
+if TYPE_CHECKING:  # asyncio takes long to import
     import asyncio
 
-# Interval between looks at calls on GPUs, which do not signal their end.
+# Seconds between two tests of calls on GPUs, which do not signal their end.
 _LOOK_SECONDS = 0.001
-# At the program's end, limit for calls with callbacks, and again for the callbacks.
+# Seconds that calls with callbacks get to end when the program ends. Their callbacks then get as
+# many seconds.
 _SECONDS_AT_END = 2.0
-# Longest sleep of a thread before it checks for signals.
+# Longest sleep of a thread before it checks for signals, in seconds.
 _SIGNAL_SECONDS = 0.05
 
 
@@ -35,7 +37,7 @@ _SIGNAL_SECONDS = 0.05
 
 
 class _Loop:
-    """Calls that the tasks of one asyncio event loop await. All share one descriptor."""
+    """The calls that the tasks of one asyncio event loop await. They all share one descriptor."""
 
     def __init__(self) -> None:
         self._endings = _Endings()
@@ -43,7 +45,7 @@ class _Loop:
         self._waiting: dict[int, asyncio.Future[None]] = {}
 
     async def until_end(self, work: Work, loop: asyncio.AbstractEventLoop) -> None:
-        """Return when the call has ended, in success or failure."""
+        """Return when the call has ended, with success or failure."""
         key, future = next(self._keys), loop.create_future()
         if not self._waiting:
             loop.add_reader(self._endings.fileno(), self._wake, loop)
@@ -80,7 +82,7 @@ def _loop_of(loop: asyncio.AbstractEventLoop) -> _Loop:
 
 
 def _trio() -> Any:
-    """The module trio if this thread runs under it, else None."""
+    """Return the module trio if this thread runs under trio, else None."""
     trio = sys.modules.get("trio")
     if trio is None:
         return None
@@ -92,7 +94,7 @@ def _trio() -> Any:
 
 
 async def finished(work: Work) -> Any:
-    """Return the result of the blocking call. Cancelling the await gives the call up."""
+    """Return what the blocking call returns. Cancelling the await gives the call up."""
     if not work.test():
         import asyncio
 
@@ -110,7 +112,23 @@ async def finished(work: Work) -> Any:
         except BaseException:
             work._give_up()
             raise
-    return work.synchronize()
+    try:
+        return work.synchronize()
+    except Aborted:
+        await _let_ctrl_c_come()
+        raise
+
+
+async def _let_ctrl_c_come() -> None:
+    """Wait a moment for Ctrl-C, which reaches one rank after the other.
+
+    The first rank that gets it gives up its calls, and so aborts the calls of the other ranks. But
+    the other ranks' tasks should end by their own Ctrl-C, not by Aborted.
+    """
+    import asyncio
+
+    trio = _trio()
+    await (trio.sleep if trio else asyncio.sleep)(_SIGNAL_SECONDS)
 
 
 async def _look_until_end(work: Work, sleep: Callable[[float], Any]) -> None:
@@ -129,7 +147,11 @@ async def receives(
 ) -> AsyncIterator[tuple[Any, Received]]:
     """See `Communicator.receives`."""
     for _ in itertools.count() if count is None else range(count):
-        work = comm.recv_async(np.empty(shape, dtype), source, tag, deadline=deadline)
+        try:
+            work = comm.recv_async(np.empty(shape, dtype), source, tag, deadline=deadline)
+        except Aborted:
+            await _let_ctrl_c_come()
+            raise
         x = await work
         received = work.received
         assert received is not None
@@ -140,17 +162,18 @@ async def receives(
 
 
 class _Call:
-    """A callback, and the call whose end it waits for. It keeps the call alive."""
+    """A callback, and the call for whose end it waits. It keeps the call alive."""
 
     def __init__(self, work: Work, fn: Callable[[Work], object]) -> None:
         self._work = work
         self._fn = fn
 
     def complete(self) -> None:
-        """It has ended."""
+        """Run the callback. The call has ended."""
         self._work.test()  # copies received data to its destination
         try:
-            self._fn(self._work)
+            with children_end_here():
+                self._fn(self._work)
         except BaseException as error:
             _write_unraisable(error, self._fn)
         with _callbacks_changed:
@@ -158,18 +181,18 @@ class _Call:
             _callbacks_changed.notify_all()
 
     def end(self, until: float) -> None:
-        """Make the call end by that time: by itself, or by giving it up."""
+        """Wait until the call has ended, at most until time `until`. Then give it up."""
         if not _ends_quietly(self._work, until):
             self._work._give_up()
 
 
 _callbacks: list[Ends] = []
 _callbacks_changed = threading.Condition()
-_uncalled: set[_Call] = set()  # host calls with callbacks that have not ended
+_uncalled: set[_Call] = set()  # callbacks of calls in host memory that have not run yet
 
 
 def _end_callbacks() -> None:
-    """At the program's end, end all calls that have callbacks, and run the callbacks."""
+    """End all calls that have callbacks, and run the callbacks. Called as the program ends."""
     until = time.monotonic() + _SECONDS_AT_END
     for call in list(_uncalled):
         call.end(until)
@@ -186,7 +209,7 @@ def add_done_callback(work: Work, fn: Callable[[Work], object]) -> None:
         call.complete()
         return
     if work._is_on_gpu:
-        # A GPU does not signal the end of a call, so a separate thread waits.
+        # A GPU does not signal the end of a call, so a separate thread waits for it.
         def wait() -> None:
             _synchronize_quietly(work)
             call.complete()
@@ -196,7 +219,7 @@ def add_done_callback(work: Work, fn: Callable[[Work], object]) -> None:
     with _callbacks_changed:
         if not _callbacks:
             _callbacks.append(Ends("hocket callbacks"))
-            # runs before the end of `Ends`, which was registered earlier
+            # Exit handlers run in reverse order, so this handler runs before that of `Ends`.
             atexit.register(_end_callbacks)
         _uncalled.add(call)
     _callbacks[0].watch(work, call)
@@ -206,20 +229,22 @@ def _synchronize_quietly(work: Work) -> None:
     try:
         work.synchronize()
     except Exception:
-        pass  # the callback finds it in the Work
+        pass  # the callback finds the error in the Work
 
 
 def _ends_quietly(work: Work, until: float) -> bool:
-    """True if the call ends in time, in success or failure."""
+    """Wait for a call until time `until`. Return whether it has ended, with success or failure."""
     try:
         work.wait(timeout=max(0.0, until - time.monotonic()))
-    except Exception:  # the callback finds it in the Work
+    except Exception:  # the callback finds the error in the Work
         return work.test()
     return True
 
 
 class _Until:
-    """A point in time, as deadlines count it. A value."""
+    """A point in time, measured like deadlines: time in which the process is stopped does not
+    count. A value.
+    """
 
     def __init__(self, timeout: Timeout) -> None:
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
@@ -230,7 +255,7 @@ class _Until:
         self._at = None if seconds is None else _run_time() + float(seconds)
 
     def left(self) -> Optional[float]:
-        """Seconds; None for no end."""
+        """Return the seconds that are left; None for no limit."""
         return None if self._at is None else max(0.0, self._at - _run_time())
 
     @property
@@ -258,7 +283,7 @@ def wait_all(works: Sequence[Work], timeout: Timeout = None) -> list[Any]:
     works : sequence of Work
         They may belong to several communicators.
     timeout : float or datetime.timedelta, optional
-        Seconds to wait here; each call's own deadline holds besides.
+        Seconds that this function waits; each call's own deadline also applies.
 
     Returns
     -------
@@ -268,7 +293,7 @@ def wait_all(works: Sequence[Work], timeout: Timeout = None) -> list[Any]:
     Raises
     ------
     TimeoutError
-        Time ran out here; the calls go on.
+        The timeout passed; the calls go on.
     Error
         The error of the first call in the list that has failed.
     """
@@ -284,18 +309,18 @@ def wait_some(works: Sequence[Work], timeout: Timeout = None) -> list[int]:
     works : sequence of Work
         At least one.
     timeout : float or datetime.timedelta, optional
-        Seconds to wait here; each call's own deadline holds besides.
+        Seconds that this function waits; each call's own deadline also applies.
 
     Returns
     -------
     list of int
-        Indices in `works` of all that have ended, in success or failure. ``works[i].wait()``
-        returns the result.
+        Indices in `works` of all calls that have ended, with success or failure.
+        ``works[i].wait()`` returns the result.
 
     Raises
     ------
     TimeoutError
-        Time ran out here; the calls go on.
+        The timeout passed; the calls go on.
     """
     works, until = _checked(works), _Until(timeout)
     if not works:
@@ -317,5 +342,5 @@ def wait_some(works: Sequence[Work], timeout: Timeout = None) -> list[int]:
 
 
 def wait_any(works: Sequence[Work], timeout: Timeout = None) -> int:
-    """Wait until one call has ended, and return its index in `works`. Else like `wait_some`."""
+    """Wait until one call has ended; return its index in `works`. Otherwise like `wait_some`."""
     return wait_some(works, timeout)[0]

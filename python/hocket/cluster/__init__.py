@@ -1,4 +1,4 @@
-"""Ranks that stay alive between calls, for notebooks and repeated calls of functions."""
+"""Ranks that stay alive between calls, for notebooks and for repeated calls of functions."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Optional, TypeVar
 
-from .._jobs.crew import Crew, Labels, fresh_address, how_it_ended, signal_of
+from .._jobs.crew import Clock, Crew, Labels, fresh_address, how_it_ended, is_stopped, signal_of
 from .._jobs.job import number_of_ranks
 from .._jobs.spawn import Failure, RankError, dumps_for_others, raise_failure
-from ..errors import Aborted, Error, InvalidArgument, PeerDied
+from ..errors import Aborted, DeadlineExceeded, Error, InvalidArgument, PeerDied
 from . import _member
 
 T = TypeVar("T")
 
-# After one rank has failed, time that the others have before their calls are ended.
+# Seconds that the other ranks get after one rank has failed, before their calls are ended.
 _LEAVE_SECONDS = 0.5
-# Time that ranks have to stop after Ctrl-C.
+# Seconds that processes get to start and to become one job.
+_START_SECONDS = 60.0
+# Seconds that ranks get to stop after Ctrl-C.
 _STOP_SECONDS = 5.0
-# Interval at which ranks that have returned are asked to tell the others. They wait with it while
-# their own calls are under way.
+# Seconds between requests to ranks that have returned. Each request asks a rank to tell the other
+# ranks that it has ended its task. The rank does so once its own calls have ended.
 _REST_SECONDS = 0.1
 _MOST_TASKS = 2**30
 _MOST_ATTEMPTS = 3
@@ -36,28 +38,29 @@ _CONSEQUENCES = ("Aborted", "PeerDied", "KeyboardInterrupt")
 
 
 class CellError(RankError):
-    """A cell has failed on some rank; its traceback is that rank's."""
+    """A cell has failed on some rank. The traceback is that rank's."""
 
     def __init__(self, summary: str, text: str) -> None:
         super().__init__(summary)
         self._text = text
 
     def _render_traceback_(self) -> list[str]:
-        """The traceback for IPython, without the frames that called the rank."""
+        """Return the rank's traceback for IPython, without the frames that called the cell."""
         return [self._text]
 
 
 class Cluster:
-    """Ranks that are processes of this host, and wait for work until they are closed.
+    """Ranks that are processes of this host. They wait for work until the cluster is closed.
 
     >>> cluster = hocket.Cluster(4)
     >>> cluster.run(lambda comm: comm.all_gather_object(comm.rank))[0]
     [0, 1, 2, 3]
 
-    Each rank has its own names, which last from cell to cell (``%%ranks``, see `run_cell`);
-    ``comm``, ``np`` and ``hocket`` exist from the beginning. The ranks end with this process,
-    however it ends. Threads that call the cluster at once take turns. A process that is forked
-    later cannot use it.
+    Each rank has names (variables) of its own, which last from cell to cell (``%%ranks``, see
+    `run_cell`). ``comm``, ``np`` and ``hocket`` exist from the beginning. The ranks end when this
+    process ends, for whatever reason. If several threads call the cluster at the same time, the
+    calls run one after the other. A child process that this process forks later cannot use the
+    cluster.
 
     Parameters
     ----------
@@ -70,15 +73,16 @@ class Cluster:
         self._crew = Crew()
         self._finalizer = weakref.finalize(self, self._crew.close)
         self._is_joined = False
-        self._has_failed = False  # the last task, which may have left something behind
+        self._has_failed = False  # true if the last task failed, so that some state may be left
         self._lost: dict[int, tuple[int, int]] = {}  # pid and exit code of ranks that have ended
-        self._deaf: set[int] = set()  # ranks that did not stop
-        self._made: dict[int, int] = {}  # number of each rank's last call
+        self._deaf: set[int] = set()  # ranks that did not stop after an interrupt
+        self._deadline = float("inf")  # the deadline of the ranks' calls, in seconds
+        self._made: dict[int, int] = {}  # the number of each rank's last call
         self._cells = itertools.count(1)
         self._tasks = 0
         self._turn = threading.Lock()
-        self._whose_turn: Optional[int] = None  # a thread's
-        self._is_being_closed = False  # set while another thread uses the cluster
+        self._whose_turn: Optional[int] = None  # the thread that uses the cluster
+        self._is_being_closed = False  # set by `close` while another thread uses the cluster
         self._crew.complete(n)
         self._join()
         _clusters.append(weakref.ref(self))
@@ -92,17 +96,17 @@ class Cluster:
 
     @property
     def pids(self) -> list[int]:
-        """The ranks' processes."""
+        """The pids of the ranks' processes."""
         self._require_open()
         return [self._crew[rank].pid for rank in range(self._n)]
 
     @property
     def is_closed(self) -> bool:
-        """True if its ranks have been ended."""
+        """True if the ranks have been ended."""
         return not self._finalizer.alive
 
     def close(self) -> None:
-        """End the ranks, even while another thread waits for them. A second call does nothing."""
+        """End the ranks, even while another thread waits for them. It may be called again."""
         if not self._crew.is_ours or self._whose_turn == threading.get_ident():
             self._finalizer()
             return
@@ -129,15 +133,15 @@ class Cluster:
         return f"<hocket.Cluster of {self._n} ranks{state}{lost}>"
 
     def restart(self, ranks: Iterable[int] = ()) -> None:
-        """Replace ranks that have ended, or did not stop, by new ones.
+        """Replace ranks that have ended, or that did not stop, by new processes.
 
-        The others keep their names. All ranks get a new communicator, whose ``newcomers`` are the
-        new ones: `hocket.hand_over` gives them what another rank has.
+        The other ranks keep their names. All ranks get a new communicator, whose ``newcomers`` are
+        the new processes. `hocket.hand_over` gives them another rank's state.
 
         Parameters
         ----------
         ranks : iterable of int
-            Others to replace.
+            Further ranks to replace, although they still run.
         """
         with self._in_turn():
             for rank in {*self._lost, *self._deaf, *ranks}:
@@ -146,15 +150,16 @@ class Cluster:
             self._become(self._n)
 
     def resize(self, n: int) -> None:
-        """Have another number of ranks: new ones come behind, or the last ones are ended.
+        """Change the number of ranks. New ranks get the next numbers; surplus ranks are ended from
+        the last one on.
 
-        Ranks that have ended, or did not stop, are replaced. Those that stay keep their names. All
-        ranks get a new communicator, whose ``newcomers`` are the new ones.
+        Ranks that have ended, or that did not stop, are replaced. Ranks that stay keep their names.
+        All ranks get a new communicator, whose ``newcomers`` are the new processes.
 
         Parameters
         ----------
         n : int
-            The number of ranks from now on.
+            The new number of ranks.
         """
         n = number_of_ranks("Cluster.resize", n)
         with self._in_turn():
@@ -172,23 +177,23 @@ class Cluster:
         fn : callable
             Functions of notebooks and of ``__main__`` need the package cloudpickle.
         *args
-            Passed on, pickled.
+            Passed to `fn`; they are pickled.
 
         Returns
         -------
         list
-            Each rank's return value, in order; it is pickled.
+            Each rank's return value, in order of the ranks. The values are pickled on the way.
 
         Raises
         ------
         Exception
             The first exception of any rank, with that rank's traceback as its cause. The calls of
-            ranks that wait for it are ended. PeerDied if a rank has returned while others wait for
-            it.
+            ranks that wait for this rank are ended. If a rank has returned while others wait for
+            it, the exception is PeerDied.
         PeerDied
             A rank has ended; `restart` replaces it.
         KeyboardInterrupt
-            Ctrl-C has stopped all ranks. They can be used further.
+            Ctrl-C has stopped all ranks. The cluster stays usable.
         """
         if not callable(fn):
             raise InvalidArgument(
@@ -198,28 +203,29 @@ class Cluster:
         return self._run(_member.call, range(self._n), lambda _: (task,))
 
     def run_cell(self, source: str, ranks: Optional[Iterable[int]] = None) -> None:
-        """Run source code among each rank's names; the value of its last line is shown.
+        """Run source code with each rank's names. If the last line is an expression, its value is
+        shown.
 
-        Printed text is labelled by rank.
+        Each line of printed text is labelled with its rank.
 
         Parameters
         ----------
         source : str
-            Python.
+            Python code.
         ranks : iterable of int, optional
-            The ranks that run it; by default all.
+            The ranks that run the code; by default all.
 
         Raises
         ------
         CellError
-            The first exception of any rank, with its traceback.
+            The first exception of any rank, with that rank's traceback.
         """
         chosen = sorted(set(range(self._n) if ranks is None else ranks))
         number = next(self._cells)
         self._run(_member.run_cell, chosen, lambda _: (source, number), _raise_cell)
 
     def __getitem__(self, name: str) -> list[Any]:
-        """The value of a name on each rank, in order."""
+        """Return the value of a name on each rank, in order of the ranks."""
         return self._run(_member.get, range(self._n), lambda _: (name,))
 
     def __setitem__(self, name: str, value: Any) -> None:
@@ -239,8 +245,8 @@ class Cluster:
 
     @contextlib.contextmanager
     def _in_turn(self) -> Iterator[None]:
-        """Lets one thread at a time talk to the ranks."""
-        self._require_open()  # before the lock, which a forked child may find locked forever
+        """Make a context in which only this thread talks to the ranks."""
+        self._require_open()  # before the lock, which may stay locked forever in a forked child
         if self._whose_turn == threading.get_ident():
             raise InvalidArgument("the cluster is at work for this very thread; call it afterwards")
         with self._turn:
@@ -256,7 +262,7 @@ class Cluster:
             raise InvalidArgument(f"rank is {rank}, expected 0 to {self._n - 1}")
 
     def _become(self, n: int) -> None:
-        """Have `n` ranks, of which those that are missing are started."""
+        """Set the number of ranks to `n`, and start the missing ones."""
         self._n = n
         missing: set[int] = set()
         for attempts_left in reversed(range(_MOST_ATTEMPTS)):
@@ -267,14 +273,16 @@ class Cluster:
                 if not missing or len(missing) == n or not self._admit(sorted(missing)):
                     self._join()
                 return
-            except PeerDied:  # another one, whose end was not seen before
+            except PeerDied:  # another rank has ended meanwhile
                 if attempts_left == 0:
                     raise
                 for rank in self._lost:
                     self._crew.end(rank)
 
     def _admit(self, newcomers: list[int]) -> bool:
-        """Have the other ranks take newcomers in. False if they cannot, and are to join anew."""
+        """Make the other ranks admit newcomers. Return False if they cannot; then all ranks join
+        anew.
+        """
         self._begin_anew()
         self._drive(_member.greet, range(self._n), lambda _: (), _raise)
         others = [rank for rank in range(self._n) if rank not in newcomers]
@@ -288,7 +296,7 @@ class Cluster:
             if self._lost:
                 raise
             return False
-        if sorted(ranks) != list(range(self._n)):  # somebody else has come to the door
+        if sorted(ranks) != list(range(self._n)):  # a process of another program has joined, too
             return False
         self._crew.renumber(ranks)
         self._is_joined = True
@@ -303,16 +311,18 @@ class Cluster:
         address = fresh_address()
         self._begin_anew()
         self._is_joined = True
-        # New processes need time to start, so the others wait for them here and not in a call.
+        # New processes need time to start. The other ranks wait for them here, and not within a
+        # call.
         self._drive(_member.greet, range(self._n), lambda _: (), _raise)
-        self._drive(_member.join, range(self._n), lambda _: (self._n, address), _raise)
+        deadlines = self._drive(_member.join, range(self._n), lambda _: (self._n, address), _raise)
+        self._deadline = min(deadlines, default=self._deadline)
         self._is_joined = not self._lost
 
-    def _settle(self) -> None:
-        """Have the ranks join again if a failed task has left something that would disturb the
-        next one.
+    def _clean_up(self) -> None:
+        """Clean up after a failed task. If it left state that would disturb the next task, let the
+        ranks join again.
         """
-        left = self._drive(_member.settle, range(self._n), lambda _: (), _raise)
+        left = self._drive(_member.clean_up, range(self._n), lambda _: (), _raise)
         self._has_failed = False
         if any(left):
             self._is_joined = False
@@ -329,7 +339,7 @@ class Cluster:
             try:
                 return self._run_now(function, chosen, arguments, fail or _raise)
             except (PeerDied, KeyError, OSError) as error:
-                if not self._is_being_closed:
+                if not self._is_being_closed and len(self._crew) != 0:
                     raise
                 raise Aborted("the cluster was closed while its ranks were at work") from error
 
@@ -345,7 +355,7 @@ class Cluster:
         self._look_for_ended()
         self._require_all()
         if self._is_joined and self._has_failed:
-            self._settle()
+            self._clean_up()
         if not self._is_joined:
             self._join()
         self._tasks = self._tasks % _MOST_TASKS + 1
@@ -377,7 +387,10 @@ class Cluster:
         fail: Callable[[list[Failure]], None],
         number: int = 0,
     ) -> list[Any]:
-        round_ = _Round(self._crew, list(ranks), self._lost)
+        # The cluster's own tasks (number 0) are short. They get at most the time that ranks get to
+        # start.
+        deadline = self._deadline if number != 0 else min(self._deadline, _START_SECONDS)
+        round_ = _Round(self._crew, list(ranks), self._lost, deadline)
         try:
             if number != 0:
                 for rank in round_.away():
@@ -390,6 +403,7 @@ class Cluster:
             self._deaf |= round_.stop()
             raise
         finally:
+            self._deaf |= round_.stopped
             round_.labels.end()
             if round_.is_broken or (round_.failures and self._is_out_of_step(round_.made)):
                 self._is_joined = False
@@ -397,20 +411,41 @@ class Cluster:
             self._made.update(round_.made)
         if round_.failures and not (self._lost and all(map(_is_consequence, round_.failures))):
             fail(round_.failures)
+        if round_.stopped and not self._lost:
+            raise self._standstill(round_)
         self._require_all()
         return [pickle.loads(round_.results[rank]) for rank in sorted(round_.results)]
 
+    def _standstill(self, round_: _Round) -> DeadlineExceeded:
+        missing = sorted(round_.stopped)
+        who = "; ".join(
+            f"rank {rank} (pid {self._crew[rank].pid}) is stopped by a signal" for rank in missing
+        )
+        error = DeadlineExceeded(
+            f"the ranks did not end within {round_.deadline:g} s: {who}; replace what is stopped by "
+            "cluster.restart(), or let it go on in time (kill -CONT)"
+        )
+        error.missing = tuple(missing)
+        return error
+
     def _is_out_of_step(self, made: dict[int, int]) -> bool:
-        """True if some ranks made more calls than others in the failed task."""
+        """Return True if some ranks made more calls than others in the failed task."""
         new = {made.get(rank, self._made.get(rank, 0)) - self._made.get(rank, 0) for rank in range(self._n)}
         return len(new) > 1
 
 
 class _Round:
-    """One task on each of some ranks."""
+    """One task that some ranks run at the same time."""
 
-    def __init__(self, crew: Crew, ranks: list[int], lost: dict[int, tuple[int, int]]) -> None:
+    def __init__(
+        self, crew: Crew, ranks: list[int], lost: dict[int, tuple[int, int]], deadline: float
+    ) -> None:
         self._crew = crew
+        self.deadline = deadline
+        self._still = Clock()
+        #: Ranks for which the round does not wait any more, because a signal has stopped them for
+        #: too long.
+        self.stopped: set[int] = set()
         self._lost = lost
         self.there = set(ranks)
         self.asked = set(ranks)
@@ -423,11 +458,11 @@ class _Round:
         self._rest_at = time.monotonic() + _REST_SECONDS
 
     def away(self) -> list[int]:
-        """Ranks that take no part, or have returned."""
+        """Return the ranks that do not take part in the task, or that have returned from it."""
         return [rank for rank in range(len(self._crew)) if rank not in self.there]
 
     def until_end(self, until: float = float("inf")) -> None:
-        """Handle events until all have answered or ended, or time is over."""
+        """Handle events until all ranks have answered or ended, or until the time `until`."""
         while self.there and time.monotonic() < until:
             for event in self._crew.events(sorted(self.there), 0.1):
                 if event.kind == "output":
@@ -446,9 +481,22 @@ class _Round:
                 for rank in sorted(self.there):
                     self._crew[rank].send("abort", self._what_failed())
                 self.is_broken = True
+            self._leave_stopped()
+
+    def _leave_stopped(self) -> None:
+        """If all ranks that are left are stopped by signals, wait for them only for some time:
+        after a failure for a short time, otherwise for the deadline of a call. Then leave them.
+        """
+        stopped = {rank for rank in self.there if is_stopped(self._crew[rank].pid)}
+        patience = _LEAVE_SECONDS if self.is_broken else self.deadline
+        is_over = self._still.unchanged(stopped if stopped == self.there else None) >= patience
+        if stopped and stopped == self.there and is_over:
+            self.there -= stopped
+            self.stopped = stopped
+            self.is_broken = True
 
     def stop(self) -> set[int]:
-        """Interrupt all ranks. Returns those that did not stop."""
+        """Interrupt all ranks that are left. Return those that did not stop."""
         for rank in self.there:
             self._crew[rank].kill(signal.SIGINT)
         self.until_end(time.monotonic() + _STOP_SECONDS)
@@ -497,7 +545,7 @@ def _raise_cell(failures: list[Failure]) -> None:
     lines = first.traceback.splitlines()
     folder = os.path.dirname(os.path.dirname(__file__))
     kept, inside = [], False
-    for line in lines:  # leaves out the frames that called the cell
+    for line in lines:  # leaves out the frames of hocket that called the cell
         if line.startswith("  File "):
             inside = f'"{folder}' in line and "cluster/_member" in line
         elif not line.startswith("    "):
@@ -513,7 +561,7 @@ _clusters: list[weakref.ref[Cluster]] = []
 
 
 def current() -> Cluster:
-    """The newest cluster that is still open."""
+    """Return the newest cluster that is still open."""
     for reference in reversed(_clusters):
         cluster = reference()
         if cluster is not None and not cluster.is_closed:

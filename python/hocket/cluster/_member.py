@@ -1,4 +1,4 @@
-"""The tasks that a process of `hocket.Cluster` runs."""
+"""The tasks that the processes of `hocket.Cluster` run."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ import numpy as np
 import hocket
 
 from .._jobs.crew_member import Member
+from .._jobs.forked import children_end_here
 from .._jobs.spawn import dumps, failure_of
 
-# Time for ranks of one host that have started to become one world.
+# Seconds in which ranks of one host that have already started must become one world.
 _ADMIT_SECONDS = 20.0
 
 
 class Answer(NamedTuple):
-    """The outcome of one rank's part."""
+    """One rank's answer to a task."""
 
-    #: Pickled result, or a pickled `Failure` if `is_failure`.
+    #: The pickled result, or the pickled `Failure` if `is_failure` is true.
     content: bytes
     is_failure: bool
     #: True if the rank's communicator has ended.
     is_broken: bool
-    #: The number of the last call that the rank has made.
+    #: The number of the last call that this rank has made.
     sequence: int
 
 
@@ -45,9 +46,11 @@ def greet(member: Member, rank: int) -> Answer:
 
 
 def join(member: Member, rank: int, size: int, address: str) -> Answer:
-    """Leave the current job, and join the one that meets at `address`."""
+    """Leave the current job, and join the job that meets at `address`. The answer is the deadline
+    of its calls.
+    """
 
-    def body() -> None:
+    def body() -> float:
         if member.comm is not None:
             leave, member.comm = member.comm, None
             try:
@@ -57,12 +60,13 @@ def join(member: Member, rank: int, size: int, address: str) -> Answer:
             leave.close()
         member.comm = hocket.init(rank=rank, size=size, address=address, timeout=60)
         _names(member).update(comm=member.comm, hocket=hocket, np=np)
+        return member.comm.deadline
 
     return _answer(member, rank, body)
 
 
 def door(member: Member, rank: int) -> Answer:
-    """The address at which this rank's job takes newcomers in; None if it cannot."""
+    """Return the address at which this rank's job admits newcomers. Return None if it has none."""
 
     def body() -> Optional[str]:
         comm = member.comm
@@ -74,7 +78,7 @@ def door(member: Member, rank: int) -> Answer:
 
 
 def admit(member: Member, rank: int, door: str, count: int) -> Answer:
-    """Be taken in at a job's door, or take newcomers in. The answer is this rank's new number."""
+    """Join a job at its door, or admit newcomers there. The answer is this process's new rank."""
 
     def body() -> int:
         if member.comm is None:
@@ -98,11 +102,12 @@ def call(member: Member, rank: int, task: bytes) -> Answer:
 
 
 def run_cell(member: Member, rank: int, source: str, number: int) -> Answer:
-    """Run a cell among this rank's names, and show its last value."""
+    """Run a cell with this rank's names. Show the value of its last line, if that is an expression.
+    """
 
     def body() -> None:
         file = f"<cell {number} on rank {rank}>"
-        # gives tracebacks the cell's lines
+        # Stores the cell's lines, so that tracebacks can show them.
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
         tree = ast.parse(source, file)
         last: Optional[ast.Expression] = None
@@ -119,7 +124,7 @@ def run_cell(member: Member, rank: int, source: str, number: int) -> Answer:
 
 
 def get(member: Member, rank: int, name: str) -> Answer:
-    """The value of one of this rank's names."""
+    """Return the value of one of this rank's names."""
 
     def body() -> Any:
         names = _names(member)
@@ -135,12 +140,14 @@ def put(member: Member, rank: int, name: str, value: bytes) -> Answer:
     return _answer(member, rank, lambda: _names(member).__setitem__(name, pickle.loads(value)))
 
 
-def settle(member: Member, rank: int) -> Answer:
-    """After a failed task: true if something that it left would disturb the next one."""
+def clean_up(member: Member, rank: int) -> Answer:
+    """Clean up after a failed task. The answer is True if its leftovers would disturb the next
+    task.
+    """
 
     def body() -> bool:
-        # collects reference cycles of its frames; a call that is given up there ends its
-        # communicator
+        # A traceback's frames may keep a pending call alive in a reference cycle. Collecting this
+        # call cancels it, which ends the communicator. That happens here, before the next task.
         gc.collect()
         comm = member.comm
         if comm is None:
@@ -154,7 +161,7 @@ def settle(member: Member, rank: int) -> Answer:
 
 def _answer(member: Member, rank: int, body: Callable[[], Any]) -> Answer:
     try:
-        with member.interruptible():
+        with member.interruptible(), children_end_here():
             content, is_failure = dumps(body()), False
     except BaseException as error:
         content, is_failure = failure_of(rank, time.monotonic_ns(), error), True

@@ -1,15 +1,15 @@
-"""Faces: hocket under the names of packages that programs were written for.
+"""Faces: hocket under the names of other packages, so that programs for these packages use hocket.
 
 >>> import hocket.compat
 >>> hocket.compat.install("cupyx.distributed")
 >>> from cupyx.distributed import init_process_group    # hocket's
 
-The program can stay as it is::
+The program need not change::
 
     python -m hocket.compat cupyx.distributed -- program.py arguments
     python -m hocket.compat cupyx.distributed,bagua -- -m module arguments
 
-Each face only translates, and can be imported by its own name too (``hocket.compat.bagua``).
+Each face only translates calls. It can also be imported by its own name (``hocket.compat.bagua``).
 """
 
 from __future__ import annotations
@@ -22,25 +22,26 @@ __all__ = ["available", "install"]
 
 
 def available() -> tuple[str, ...]:
-    """The names that `install` takes."""
+    """Return the names that `install` accepts."""
     return tuple(_finder.FACES)
 
 
 def install(*names: str, children: bool = True) -> None:
-    """Put faces under the names of the packages that they stand for.
+    """Install faces under the names of the packages for which they stand.
 
-    From now on an import of the named packages gets hocket's faces. Until a face is used, no array
-    library is imported, no thread started, no GPU touched. Call it before the packages are
-    imported; modules imported earlier stay as they are.
+    After this call, an import of the named packages gets hocket's faces. Until a program uses a
+    face, no array library is imported, no thread is started, and no GPU is used. Call it before the
+    program imports the packages; modules imported earlier stay as they are.
 
     Parameters
     ----------
     *names : str
         Names from `available()`.
     children : bool
-        Have Python processes that this one starts find the faces too, whether by spawn, forkserver
-        or as programs. Sets HOCKET_COMPAT and puts a folder at the front of PYTHONPATH in
-        ``os.environ``. (Forked processes find the faces in any case.)
+        True: Python processes that this process starts find the faces, too, whether they are
+        started by spawn, by forkserver or as programs. For that, HOCKET_COMPAT is set, and a folder
+        is put at the front of PYTHONPATH in ``os.environ``. (Forked processes find the faces in any
+        case.)
 
     Raises
     ------
@@ -54,7 +55,7 @@ def install(*names: str, children: bool = True) -> None:
 
 
 def _program(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """The names, and the command line of the program."""
+    """Return the names of the faces, and the command line of the program."""
     if "--" not in arguments:
         raise ValueError("there is no -- before the program")
     at = arguments.index("--")

@@ -16,8 +16,8 @@ Runs a Python program in which the named packages are hocket's faces:
 
 
 def main(arguments: list[str]) -> None:
-    """Replace this process by the program: same pid, same descriptors, the faces in its
-    environment.
+    """Replace this process by the program, with the same pid and descriptors. The environment names
+    the faces.
     """
     if arguments in (["-h"], ["--help"]):
         print(USAGE + "\n".join(f"  {name}" for name in available()))

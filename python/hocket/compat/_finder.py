@@ -1,7 +1,7 @@
 """The finder that puts hocket's faces under other packages' names.
 
-Every Python process loads this file at its start if the environment names faces (see `_site`). It
-imports the standard library alone, so that this start does not pay for NumPy or more.
+If the environment names faces, every Python process loads this file when it starts (see `_site`).
+So this file imports only the standard library: the start must not take the time to import NumPy.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import Any, Optional, cast
 
-#: This variable passes the installed names to child processes, separated by commas.
+#: The variable that tells child processes the installed names, separated by commas.
 VARIABLE = "HOCKET_COMPAT"
 
-#: What can be installed: the name, and each module that then comes from hocket, under its own name. A year
-#: or a release stands after @, where one was different.
+#: The faces by name. Each has the modules that it provides, with hocket's module for each. A name
+#: may end with @ and a year or release. Such a face follows an older version of its package.
 FACES: dict[str, dict[str, str]] = {
     "cupyx.distributed": {
         "cupyx.distributed": "hocket.compat.cupyx_distributed",
@@ -35,10 +35,10 @@ FACES: dict[str, dict[str, str]] = {
         "tike.communicators.stream": "hocket.compat.tike_communicators.stream",
     },
     "tike.communicators@2021": {
-        "tike.communicators": "hocket.compat.tike_communicators.of_2021",
-        "tike.communicators.comm": "hocket.compat.tike_communicators.of_2021",
+        "tike.communicators": "hocket.compat.tike_communicators._api_2021",
+        "tike.communicators.comm": "hocket.compat.tike_communicators._api_2021",
         "tike.communicators.mpi": "hocket.compat.tike_communicators.mpi",
-        "tike.communicators.pool": "hocket.compat.tike_communicators.of_2021",
+        "tike.communicators.pool": "hocket.compat.tike_communicators._api_2021",
         "tike.communicators.stream": "hocket.compat.tike_communicators.stream",
     },
     "bagua": {
@@ -61,7 +61,7 @@ FACES: dict[str, dict[str, str]] = {
 
 
 def check(names: Iterable[str]) -> list[str]:
-    """The names without repetition; ValueError if there is no such face."""
+    """Return the names without repetition. Raise ValueError if there is no face for a name."""
     unique = list(dict.fromkeys(names))
     for name in unique:
         if name not in FACES:
@@ -74,21 +74,22 @@ def check(names: Iterable[str]) -> list[str]:
 class Finder:
     """Finds the modules of the installed faces, and parent packages that no other finder has.
 
-    Modules that a face lacks come from the package that it stands for, if that is installed.
+    If a face lacks a module, the module comes from the package for which the face stands, if that
+    is installed.
 
-    There is one finder a process, first in ``sys.meta_path``. It holds names only; a face's own
-    imports happen when the face is imported.
+    A process has one such finder, first in ``sys.meta_path``. The finder holds only names; a face's
+    own imports happen when the face is imported.
     """
 
     is_hocket = True
 
     def __init__(self) -> None:
-        self.modules: dict[str, str] = {}  # imported name: hocket's module
+        self.modules: dict[str, str] = {}  # maps an imported name to hocket's module
         self.parents: set[str] = set()
-        self.empty: set[str] = set()  # parent packages that contain nothing but faces
+        self.empty: set[str] = set()  # parent packages that contain only faces
 
     def add(self, names: Iterable[str]) -> None:
-        """Serve these faces too. Modules imported under their names before are removed."""
+        """Serve these faces, too. Remove modules that were imported under their names before."""
         for name in names:
             for module, face in FACES[name].items():
                 if self.modules.get(module) != face:
@@ -109,7 +110,9 @@ class Finder:
         path: Optional[Sequence[str]] = None,
         target: Optional[ModuleType] = None,
     ) -> Optional[importlib.machinery.ModuleSpec]:
-        """Find a module; the import system asks once for each module that it does not have."""
+        """Find a module. The import system calls this once for each module that is not imported
+        yet.
+        """
         if name in self.modules:
             return importlib.machinery.ModuleSpec(name, _FaceLoader(self.modules[name]))
         if name in self.empty:
@@ -120,7 +123,8 @@ class Finder:
         if package in self.modules:
             folders = self._folders(package)
             return None if folders is None else self._found_by_others(name, folders)
-        # `from package import module` asks for it by the face's own name.
+        # For `from package import module`, the import system uses the name of the face's own
+        # module.
         for original, face in self.modules.items():
             if face == package:
                 return self._found_by_others(name, path) or self._alias(f"{original}.{module}")
@@ -132,8 +136,7 @@ class Finder:
         return importlib.machinery.ModuleSpec(name, _FaceLoader(name))
 
     def _folders(self, package: str) -> Optional[Sequence[str]]:
-        """Folders of the modules of a package that a face stands for. Imports nothing of that
-        package.
+        """Return the folders of a package for which a face stands. Imports nothing of that package.
         """
         parent = package.rpartition(".")[0]
         path = self._folders(parent) if parent else None
@@ -164,7 +167,7 @@ def _empty_package(
 
 
 class _FaceLoader(importlib.abc.Loader):
-    """Loads a module by importing the corresponding module of hocket."""
+    """Loads a module of a face by importing hocket's module for it."""
 
     def __init__(self, face: str) -> None:
         self.face = face
@@ -176,12 +179,13 @@ class _FaceLoader(importlib.abc.Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        # The module has run already. The import system has only given it the other name's spec.
+        # The module has run already. The import system has only replaced its spec by that of the
+        # other name.
         module.__spec__ = self.spec
 
 
 class _EmptyLoader(importlib.abc.Loader):
-    """Makes an empty package, the parent of faces."""
+    """Makes an empty package, which is the parent of faces."""
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
         return None
@@ -198,9 +202,9 @@ def _forget(module: str) -> None:
 
 
 def install_here(names: Iterable[str]) -> None:
-    """Serve the faces in this process alone."""
+    """Serve the faces in this process only."""
     for there in sys.meta_path:
-        # An isinstance check fails here: at a process's start this file is loaded under another
+        # An isinstance check would fail: when a process starts, this file is loaded under another
         # name.
         if getattr(there, "is_hocket", False):
             cast(Finder, there).add(names)
@@ -211,17 +215,17 @@ def install_here(names: Iterable[str]) -> None:
 
 
 def installed() -> list[str]:
-    """The faces that the environment names for child processes."""
+    """Return the faces that the environment names for child processes."""
     return [name for name in os.environ.get(VARIABLE, "").split(",") if name]
 
 
 def site_folder() -> str:
-    """The folder whose sitecustomize installs the faces in a new process."""
+    """Return the folder whose sitecustomize installs the faces in a new process."""
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "_site")
 
 
 def tell_children(names: Iterable[str]) -> None:
-    """Have Python processes that this one starts from now on serve the faces too."""
+    """Make Python processes that this process starts serve the faces, too."""
     os.environ[VARIABLE] = ",".join(dict.fromkeys([*installed(), *names]))
     folder = site_folder()
     paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]

@@ -1,4 +1,4 @@
-"""`concurrent.futures` with ranks as workers, which stay alive between tasks.
+"""`concurrent.futures` with ranks as workers. The workers stay alive between tasks.
 
 >>> from hocket.futures import Executor
 >>> with Executor(4) as pool:                 # four processes of this host
@@ -35,42 +35,42 @@ __all__ = ["BrokenExecutor", "Executor"]
 
 T = TypeVar("T")
 
-# After Ctrl-C, time that interrupted tasks have to end.
+# Seconds that interrupted tasks get to end after Ctrl-C.
 _STOP_SECONDS = 5.0
 
 
 class Executor(concurrent.futures.Executor):
     """Runs functions on other ranks, with the interface of `concurrent.futures`.
 
-    ``Executor(4)`` starts four processes of this host, in a script or a notebook. ``Executor(comm)``
-    uses the ranks of a job: all make it, rank 0 hands out the tasks, and the others work until it
-    shuts down::
+    ``Executor(4)`` starts four processes of this host, from a script or a notebook.
+    ``Executor(comm)`` uses the ranks of a job. All ranks create it; rank 0 hands out the tasks, and
+    the other ranks work until rank 0 shuts down::
 
         comm = hocket.init()
         with Executor(comm) as pool:
             if pool is not None:  # on rank 0
                 results = list(pool.map(f, range(100)))
 
-    A task goes to the first idle worker; short ones go in batches. Arrays in arguments and results
-    are not pickled: they travel from where they lie into new memory, so leave them alone until the
-    task is done. A worker that dies is named in the exception of its task's future, a
-    `hocket.PeerDied`. The other workers go on, and a new process takes its place.
+    A task goes to the first idle worker; short tasks are sent in batches. Arrays in arguments and
+    results are not pickled. They are sent from their own memory, so do not change them until the
+    task is done. If a worker dies, the future of its task raises a `hocket.PeerDied` that names the
+    worker. The other workers go on, and a new process replaces the dead one.
 
     Parameters
     ----------
     workers : int or Communicator, optional
-        The number of processes to start, by default one a processor; or a communicator of at
-        least two ranks, which is not used otherwise until the executor has shut down.
+        The number of processes to start, by default one for each processor. Or a communicator of at
+        least two ranks, which the program does not use until the executor has shut down.
     initializer : callable, optional
         Called once by each worker before its first task. If it fails, the executor is broken.
     initargs : tuple
-        Its arguments.
+        Arguments of `initializer`.
     retries : int
-        How often a task is run again, on another worker, when its worker has died.
+        How often a task is run again on another worker after its worker has died.
     replace : bool, optional
-        Whether another worker takes the place of one that has died: a new process, which is the
-        default of ``Executor(n)``. With a communicator, all ranks say so, and newcomers are taken
-        in that wait at the job's door (``hocket run --join``).
+        Whether a dead worker is replaced. True by default for ``Executor(n)``, which starts a new
+        process. With a communicator, all ranks pass the same value. True then admits processes that
+        wait to join the job (``hocket run --join``).
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Executor(concurrent.futures.Executor):
             retries,
             local.how_it_ended,
             local.close,
-            (lambda _: None) if replaces else None,  # it sees the end of its processes
+            (lambda _: None) if replaces else None,  # LocalWorkers itself notices ends
         )
         if replaces:
             local.start(master.add, master.miss)
@@ -144,9 +144,9 @@ class Executor(concurrent.futures.Executor):
     # --- The workers' side --------------------------------------------------------------------
 
     def serve(self) -> None:
-        """Be a worker until rank 0 shuts down: on the other ranks of ``Executor(comm)``.
+        """Work until rank 0 shuts down. Ranks of ``Executor(comm)`` other than rank 0 call it.
 
-        ``with`` calls it.
+        The ``with`` statement calls it, too.
 
         Raises
         ------
@@ -161,13 +161,13 @@ class Executor(concurrent.futures.Executor):
 
     @property
     def ranks(self) -> list[int]:
-        """The ranks of the workers that are left."""
+        """The ranks of the workers that are alive."""
         self._require_master()
         return self._master.ranks
 
     @property
     def pids(self) -> dict[int, int]:
-        """The processes of the workers that are ready for tasks, by rank."""
+        """The pids of the workers that are ready for tasks, by rank."""
         self._require_master()
         return self._master.pids
 
@@ -177,19 +177,19 @@ class Executor(concurrent.futures.Executor):
         Parameters
         ----------
         fn : callable
-            Started by ``Executor(n)``, workers need the package cloudpickle for functions of
-            ``__main__`` or of a notebook.
+            If ``Executor(n)`` has started the workers, functions of ``__main__`` or of a notebook
+            need the package cloudpickle.
 
         Returns
         -------
         concurrent.futures.Future
-            If the worker dies, its exception is a `hocket.PeerDied` with ``rank``, ``pid`` and
-            ``signal``.
+            If the worker dies, the future's exception is a `hocket.PeerDied` with ``rank``, ``pid``
+            and ``signal``.
 
         Raises
         ------
         BrokenExecutor
-            No worker is left, or an initializer has failed.
+            No worker is alive, or an initializer has failed.
         """
         self._require_master()
         if not callable(fn):
@@ -204,21 +204,22 @@ class Executor(concurrent.futures.Executor):
         timeout: Optional[float] = None,
         chunksize: int = 1,
     ) -> Iterator[T]:
-        """Run `fn` on the elements of the iterables, which are read at once.
+        """Run `fn` on the elements of the iterables, which are read before this returns.
 
         Parameters
         ----------
         fn : callable
-            It travels to each worker once.
+            It is sent to each worker once.
         timeout : float, optional
-            Seconds from now until which each result is waited for.
+            Seconds from now within which each result must come.
         chunksize : int
-            How many calls are one task.
+            Number of calls of `fn` in one task.
 
         Returns
         -------
         iterator
-            The results, in order. It raises the exception of the first call that has failed.
+            The results, in order. The iterator raises the exception of the first call that has
+            failed.
         """
         self._require_master()
         if not isinstance(chunksize, int) or chunksize < 1:
@@ -227,21 +228,21 @@ class Executor(concurrent.futures.Executor):
         function = Function(next(self._numbers), self._packer.bytes_of(fn), self._packer)
         text = _name_of(fn)
         elements = zip(*iterables)
-        futures = []
+        futures: list[Future[Any]] = []
         while chunk := list(itertools.islice(elements, chunksize)):
             value = (function.number, chunk)
             futures.append(self._packed(text, MAP, value, function).future)
         return _results(futures, end)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no further tasks, and stop the workers when their tasks have ended.
+        """Accept no further tasks, and stop the workers when their tasks have ended.
 
         Parameters
         ----------
         wait : bool
-            Return when all have ended.
+            True: return when all workers have stopped.
         cancel_futures : bool
-            Cancel the tasks that have not begun.
+            True: cancel the tasks that have not begun.
         """
         if self._worker is not None or self._owner != os.getpid():
             return
@@ -290,7 +291,8 @@ class Executor(concurrent.futures.Executor):
     def _packed(
         self, text: str, kind: int, value: Any, function: Optional[Function] = None
     ) -> Task:
-        """Hand out a task. As in `concurrent.futures`, one that cannot be pickled fails later."""
+        """Submit a task. If pickling fails, its future gets the error, as in `concurrent.futures`.
+        """
         try:
             messages = self._packer.pack(kind, value)
         except Exception as error:
@@ -302,7 +304,9 @@ class Executor(concurrent.futures.Executor):
         return task
 
     def _stop_now(self) -> None:
-        """After Ctrl-C: cancel what waits, interrupt what runs, and end what goes on."""
+        """After Ctrl-C: cancel waiting tasks, interrupt running tasks, kill workers that do not
+        stop.
+        """
         self._master.cancel_pending()
         self._master.close()
         if self._local is not None:
@@ -321,7 +325,8 @@ def _name_of(fn: Callable[..., Any]) -> str:
 
 
 def _results(futures: list[Future[Any]], end: Optional[float]) -> Iterator[Any]:
-    """The results of chunks, one call after the other. What is left is cancelled at the end."""
+    """Yield the results of all chunks, call by call. If the iterator is dropped, cancel the rest.
+    """
     try:
         futures.reverse()
         while futures:
@@ -333,7 +338,7 @@ def _results(futures: list[Future[Any]], end: Optional[float]) -> Iterator[Any]:
 
 
 def _how_it_ended(rank: int, error: Error) -> str:
-    """Describe the end of a worker, in the words of the error that told of it."""
+    """Describe the end of a worker by the text of the error that reported it."""
     found = re.search(r"\(pid \d+\)(?: on \S+ \(.*?\))? (.*?) while it was needed", str(error))
     return found[1] if found else f"is lost: {error}"
 
@@ -342,7 +347,7 @@ _masters: weakref.WeakSet[Master] = weakref.WeakSet()
 
 
 def _end_all() -> None:
-    """At the program's end, as in `concurrent.futures`: tasks that have been handed out are done."""
+    """Finish all tasks when the program ends, as `concurrent.futures` does."""
     for master in list(_masters):
         master.close()
     for master in list(_masters):

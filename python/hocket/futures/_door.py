@@ -1,4 +1,4 @@
-"""Newcomers that take the places of workers which have died, in a job."""
+"""Replaces workers that have died by processes that join the job."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ from .._hocket import Communicator
 from ..errors import Error, RendezvousError
 from ._worker import pairs_of
 
-# Interval at which the end of the executor is seen.
+# Seconds between two checks of whether the executor has ended.
 _PATIENCE_SECONDS = 1.0
 
 
 class Door:
-    """Takes in newcomers that wait at the job's door, one for each place. A resource.
+    """Admits processes that wait to join the job, one for each dead worker. A resource.
 
-    Rank 0 alone admits them: each makes a world with it, and the other workers go on meanwhile.
+    Rank 0 alone admits a newcomer: the two form a world of their own, while the other workers go
+    on.
 
     Parameters
     ----------
     own : Communicator
-        Of rank 0 alone.
+        A communicator whose only member is rank 0.
     came : function
-        Called with the rank whose place is taken, and the pair's communicator with the newcomer.
+        Called with the rank of a dead worker, and the communicator of rank 0 and the newcomer.
     missed : function
-        Called with the reason when nobody has come within the communicator's deadline.
+        Called with the reason if no process has come within the communicator's deadline.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class Door:
         self._own = own
         self._came = came
         self._missed = missed
-        self._missing: list[tuple[int, float]] = []  # ranks, and since when
+        self._missing: list[tuple[int, float]] = []  # (rank, time of its loss)
         self._changed = threading.Condition()
         self._is_closing = False
         self._worlds: list[Communicator] = []
@@ -46,13 +47,13 @@ class Door:
         self._thread.start()
 
     def replace(self, rank: int) -> None:
-        """A worker has died. Any thread."""
+        """Look for a newcomer that replaces a dead worker. Any thread may call it."""
         with self._changed:
             self._missing.append((rank, time.monotonic()))
             self._changed.notify()
 
     def close(self) -> None:
-        """Take in nobody any more."""
+        """Stop admitting newcomers."""
         with self._changed:
             self._is_closing = True
             self._changed.notify()
@@ -73,7 +74,7 @@ class Door:
     def _admit(self) -> None:
         world = self._own.duplicate().admit(1, patience=_PATIENCE_SECONDS)
         if world.newcomers:
-            # The newcomer makes the same groups, as it makes an executor of this world.
+            # The newcomer also calls pairs_of and own_group, when it creates its executor.
             pairs = pairs_of(world)
             own_group(world)
             self._worlds.append(world)
@@ -91,5 +92,5 @@ class Door:
 
 
 def own_group(comm: Communicator) -> Communicator:
-    """A communicator of rank 0 alone. Collective."""
+    """Return a communicator whose only member is rank 0. Collective."""
     return comm.new_group([0])

@@ -1,4 +1,4 @@
-"""The workers of `hocket.futures` that are processes which the executor has started."""
+"""Workers of `hocket.futures` that are processes which the executor has started."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ..errors import Error, PeerDied, RendezvousError
 from ._worker import pairs_of, serve_member
 
 _JOIN_SECONDS = 60.0
-# Time for a worker that is lost to end, before it is killed.
+# Seconds that a lost worker gets to end by itself, before it is described as lost.
 _END_SECONDS = 3.0
-# So many newcomers in a row may die before they are at work.
+# The most new processes in a row that may die before they are ready. After that none is started.
 _MOST_FAILURES = 3
 
 Came = Callable[[int, Communicator], None]
@@ -28,10 +28,10 @@ Missed = Callable[[str, BaseException], None]
 
 
 class LocalWorkers:
-    """Processes of this host, the ranks from 1 on; this process is rank 0. A resource.
+    """Processes of this host, which are the ranks from 1 on. This process is rank 0. A resource.
 
-    A thread shows what they print, until they have ended. It starts another process in place of one
-    that has died, once `replace` has been called.
+    A thread shows the text that they print, until they have ended. If `start` was called with
+    `came`, the thread also replaces processes that have died.
 
     Parameters
     ----------
@@ -45,16 +45,16 @@ class LocalWorkers:
         self._crew = Crew()
         self._labels = Labels(sys.stdout.write)
         self._begins = begins
-        self._left = set(range(n))  # those that are at work
-        self._coming: dict[int, str] = {}  # those that are to join, and where
-        self._starting = set(range(n))  # those that have not come to work so far
-        self._worlds: dict[int, Communicator] = {}  # of those that came later
+        self._left = set(range(n))  # the processes whose output is still shown
+        self._coming: dict[int, str] = {}  # new processes, and the address where each joins
+        self._starting = set(range(n))  # processes that are not ready yet
+        self._worlds: dict[int, Communicator] = {}  # communicators with replacements, by process
         self._joins: list[threading.Thread] = []
         self._failures = 0
         self._came: Optional[Came] = None
         self._missed: Optional[Missed] = None
         self._is_closing = False
-        self._ends: dict[int, int] = {}  # exit codes, by process
+        self._ends: dict[int, int] = {}  # exit codes, by pid
         self._has_ended = threading.Condition()
         address = fresh_address()
         try:
@@ -72,21 +72,20 @@ class LocalWorkers:
         self._thread = threading.Thread(target=self._show, name="hocket output", daemon=True)
 
     def start(self, came: Optional[Came] = None, missed: Optional[Missed] = None) -> None:
-        """Show what the workers print, and replace those that die where somebody wants newcomers.
+        """Show the text that the workers print. If `came` is given, replace workers that die.
 
         Parameters
         ----------
         came : function
-            Called with the rank of a worker that has died, and the pair's communicator with the one
-            in its place.
+            Called with the rank of a worker that has died, and a communicator with its replacement.
         missed : function
-            Called with the reason when nobody takes the place.
+            Called with the reason if there is no replacement.
         """
         self._came, self._missed = came, missed
         self._thread.start()
 
     def how_it_ended(self, rank: int, error: Error) -> str:
-        """Describe the end of a worker that is lost."""
+        """Describe how a lost worker has ended."""
         pid = getattr(error, "pid", -1)
         with self._has_ended:
             if self._has_ended.wait_for(lambda: pid in self._ends, _END_SECONDS):
@@ -94,13 +93,13 @@ class LocalWorkers:
         return f"is lost: {error}"
 
     def signal(self, number: int, ranks: Iterable[int]) -> None:
-        """Send workers a signal: SIGINT interrupts their tasks."""
+        """Send a signal to workers. SIGINT interrupts their tasks."""
         for rank in ranks:
-            with contextlib.suppress(KeyError):  # another one is being started
+            with contextlib.suppress(KeyError):  # the rank's replacement is being started
                 self._crew[rank - 1].kill(number)
 
     def close(self) -> None:
-        """End the processes, which have been told to stop. Any thread."""
+        """End the processes, which have been told to stop before. Any thread may call it."""
         self._is_closing = True
         self._thread.join()
         for join in self._joins:
@@ -114,7 +113,7 @@ class LocalWorkers:
         self._crew[index].send("task", 0, task)
 
     def _await_ready(self) -> None:
-        """Returns when all processes have started, which takes them a while."""
+        """Return when all processes have started."""
         waiting = set(self._left)
         until = time.monotonic() + _JOIN_SECONDS
         while waiting:
@@ -152,7 +151,7 @@ class LocalWorkers:
         elif event.content[0] == "working":
             self._failures = 0
             self._starting.discard(event.member)
-        elif event.member in self._coming:  # it is ready
+        elif event.member in self._coming:  # a replacement has started
             address = self._coming.pop(event.member)
             self._left.add(event.member)
             join = threading.Thread(target=self._join, args=(event.member, address), daemon=True)
@@ -183,19 +182,19 @@ class LocalWorkers:
     # --- In threads of their own --------------------------------------------------------------
 
     def _join(self, index: int, address: str) -> None:
-        """Meet the process that takes a place. The other workers go on meanwhile."""
+        """Form a communicator with a replacement. The other workers go on meanwhile."""
         assert self._came is not None
         try:
             comm = init(rank=0, size=2, address=address, timeout=_JOIN_SECONDS, name="executor")
             pair = pairs_of(comm)[1]
             self._worlds[index] = comm
             self._came(index + 1, pair)
-        except Error:  # it has died, or does not come: its end is seen by the other thread
+        except Error:  # the process died or does not join; the thread of `_show` sees its end
             self.signal(signal.SIGKILL, [index + 1])
 
 
 def begins(initializer: Any, arguments: tuple[Any, ...]) -> bytes:
-    """The initializer and its arguments, for the processes."""
+    """Pickle the initializer and its arguments for the processes."""
     from ._wire import Packer
 
     return Packer(same_program=False).bytes_of((initializer, arguments))

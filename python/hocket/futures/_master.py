@@ -1,4 +1,4 @@
-"""The side of `hocket.futures` that hands tasks out and takes results."""
+"""The side of `hocket.futures` that hands out tasks and takes results."""
 
 from __future__ import annotations
 
@@ -18,37 +18,42 @@ from ..grid import NULL_RANK
 from ._tasks import Outcome, Task, Times, Worker
 from ._wire import BATCH_BYTES, BYE, FAILURE, NEWS, Packer, content_of, kind_of
 
-# A key of `_Endings` that is no worker's.
+# The key in `_Endings` that only wakes the thread. No worker has this key.
 _WAKE = 0
-# A batch is expected to take no longer, as its outcomes are told of together.
+# The longest expected duration of a batch, in seconds. Its outcomes may be reported only at its
+# end.
 _BATCH_SECONDS = 0.004
-# A batch leaves as much to each worker, so that all end together.
+# A batch takes at most 1 / (_SHARES * workers) of the waiting tasks, so that all workers end at
+# about the same time.
 _SHARES = 2
 
 
 class BrokenExecutor(concurrent.futures.BrokenExecutor, Error):
-    """No worker is left, or an initializer has failed: no task can be run any more."""
+    """No task can be run any more: no worker is left, or an initializer has failed."""
 
 
 class Master:
-    """Hands tasks to workers, and their outcomes to futures. A resource; any thread.
+    """Hands tasks to workers, and outcomes to the tasks' futures. A resource; any thread may use
+    it.
 
-    A worker has one task at a time, or a batch of short ones, so that tasks of uneven length are
-    balanced. A thread waits for all workers at once. It ends when `close` has been called and all
-    tasks have ended.
+    A worker has one task at a time, or a batch of short tasks, so that tasks of uneven length are
+    balanced. One thread waits for all workers. It ends when `close` has been called and all tasks
+    have ended.
 
     Parameters
     ----------
     pairs : dict
-        A communicator with each worker, by the worker's rank.
+        The communicator with each worker, by the worker's rank.
     retries : int
-        How often a task is run again when its worker has died.
+        How often a task is run again after its worker has died.
     how_it_ended : function
-        Describes the end of the worker of a rank, given the error that told of it.
+        Gets a worker's rank and the error that reported its end. Returns a text that describes the
+        end.
     at_end : function
         Called when all workers have stopped.
     replace : function, optional
-        Called with the rank of each worker that is lost, and followed by `add` or `miss`.
+        Called with the rank of each lost worker. Each call is followed by a call of `add` or
+        `miss`.
     """
 
     def __init__(
@@ -69,7 +74,7 @@ class Master:
         self._keys = itertools.count(_WAKE + 1)
         self._workers: dict[int, Worker] = {}
         self.replace = replace
-        self._expected = 0  # workers that are to come in place of others
+        self._expected = 0  # number of replacements that have not come yet
         self._has_ended = False
         self._idle: list[Worker] = []
         self._times = Times()
@@ -77,7 +82,8 @@ class Master:
         self._broken: Optional[BrokenExecutor] = None
         self._is_closing = False
         self._endings = _Endings()
-        # A message to nobody, which has ended: `_endings` can be woken by it.
+        # A message to NULL_RANK has ended at once. So watching it wakes a thread that waits in
+        # `_endings`.
         self._ended = next(iter(pairs.values())).send_async(b"", NULL_RANK)
         for rank, comm in pairs.items():
             worker = Worker(next(self._keys), rank, comm, self)
@@ -88,25 +94,25 @@ class Master:
 
     @property
     def ranks(self) -> list[int]:
-        """The workers that are left."""
+        """The ranks of the workers that are alive."""
         with self._lock:
             return sorted(worker.rank for worker in self._workers.values())
 
     @property
     def pids(self) -> dict[int, int]:
-        """The processes of the workers that have begun, by rank."""
+        """The pids of the workers that are ready, by rank."""
         with self._lock:
             found = ((worker.rank, worker.pid) for worker in self._workers.values())
             return {rank: pid for rank, pid in sorted(found) if pid is not None}
 
     @property
     def busy_ranks(self) -> list[int]:
-        """The workers that are at a task."""
+        """The ranks of the workers that run a task."""
         with self._lock:
             return [worker.rank for worker in self._workers.values() if worker.tasks]
 
     def submit(self, task: Task) -> None:
-        """Hand out a task, as soon as a worker is idle."""
+        """Queue a task. A worker gets it as soon as one is idle."""
         with self._lock:
             if self._broken is not None:
                 raise self._broken
@@ -117,7 +123,7 @@ class Master:
                 self._occupy(self._idle.pop())
 
     def add(self, rank: int, comm: Communicator) -> None:
-        """A worker comes in place of one that has died. Any thread. Raises Error if it dies."""
+        """Add the replacement of a dead worker. Any thread may call it. Raises Error if it dies."""
         worker = Worker(next(self._keys), rank, comm, self)
         worker.incoming.begin()
         with self._lock:
@@ -127,7 +133,7 @@ class Master:
             self._take_in(worker)
 
     def miss(self, why: str, cause: BaseException) -> None:
-        """Nobody comes in place of a worker that has died. Any thread."""
+        """Note that a dead worker gets no replacement. Any thread may call it."""
         with self._lock:
             self._expected -= 1
             is_alone = not self._workers and self._expected == 0
@@ -140,7 +146,7 @@ class Master:
         self._endings.watch(worker.incoming.work, worker.key)
 
     def cancel_pending(self) -> None:
-        """Cancel all tasks that no worker has."""
+        """Cancel all tasks that no worker has been given."""
         with self._lock:
             left = list(self._queue)
             self._queue.clear()
@@ -149,20 +155,22 @@ class Master:
                 task.future.set_running_or_notify_cancel()
 
     def close(self) -> None:
-        """Take no further tasks, and stop the workers when all have ended. Never waits, takes no
-        lock, and may be called again.
+        """Accept no further tasks, and stop the workers when all tasks have ended. Never waits and
+        takes no lock. It may be called again.
         """
         self._is_closing = True
         self._wake()
 
     def join(self, timeout: Optional[float] = None) -> bool:
-        """Wait until all workers have stopped. False if time ran out. `close` comes first."""
-        if threading.current_thread() is not self._thread:  # which runs callbacks of futures
+        """Wait until all workers have stopped. Return False if the timeout passes. Call `close`
+        before.
+        """
+        if threading.current_thread() is not self._thread:  # a future's callback may call it there
             self._thread.join(timeout)
         return not self._thread.is_alive()
 
     def abandon(self) -> None:
-        """End the connections to all workers, which then count as lost."""
+        """Abort the communicators with all workers, which then count as lost."""
         with self._lock:
             workers = list(self._workers.values())
         for worker in workers:
@@ -172,9 +180,10 @@ class Master:
     # --- Waiting for workers ------------------------------------------------------------------
 
     def visit(self, worker: Worker, seconds: float) -> bool:
-        """Wait for news of a worker here, and take it. False if another thread does.
+        """Wait in this thread for a worker's next message, and handle it. Return False if another
+        thread already waits for this worker.
 
-        The thread of the executor does not wake up meanwhile.
+        The executor's own thread is not woken by the message.
         """
         if not worker.turn.acquire(blocking=False):
             return False
@@ -196,7 +205,7 @@ class Master:
             first = self._endings.next()
             for key in [first, *self._endings.take()]:
                 worker = self._workers.get(key or _WAKE)
-                # A thread that waits for the worker takes what has come.
+                # If another thread waits for this worker, that thread handles the message.
                 if worker is not None and worker.turn.acquire(blocking=False):
                     outcomes: list[Outcome] = []
                     try:
@@ -219,7 +228,8 @@ class Master:
             return not self._has_ended
 
     def _leave(self, worker: Worker) -> None:
-        """Let another thread take the next news. One that has come is told at once."""
+        """End this thread's turn with a worker, so that the executor's thread waits for it again.
+        """
         worker.turn.release()
         if not worker.is_gone:
             self._endings.watch(worker.incoming.work, worker.key)
@@ -228,7 +238,9 @@ class Master:
         self._endings.watch(self._ended, _WAKE)
 
     def _look(self, worker: Worker) -> list[Outcome]:
-        """A part of what a worker sends has come, or the worker has died. In its turn."""
+        """Handle a received message part, or the worker's death. The caller holds the worker's
+        turn.
+        """
         if worker.is_gone:
             return []
         worker.taken = []
@@ -236,7 +248,7 @@ class Master:
             return self._take(worker)
         except Error as failure:
             return self._lose(worker, failure)
-        except BaseException as error:  # of a signal's handler
+        except BaseException as error:  # raised by a signal's handler
             why = Aborted(f"{error!r} came while its news was taken")
             self._complete([(task, None, why) for task in worker.taken])
             self._complete(self._lose(worker, why))
@@ -263,7 +275,8 @@ class Master:
             self._wake()
 
     def _hear(self, worker: Worker) -> list[Outcome]:
-        """A worker has ended some tasks of its batch, or gives some back."""
+        """Handle news of a batch: the worker has ended some of its tasks, or returns tasks unbegun.
+        """
         back, is_last = worker.incoming.value()
         outcomes = self._read(worker)
         try:
@@ -286,7 +299,7 @@ class Master:
         return outcomes
 
     def _receive(self, worker: Worker, kind: int) -> list[Outcome]:
-        """The outcome of one task has come, or the initializer's."""
+        """Handle the outcome of one task, or of the initializer."""
         value, error = _value_of(kind, *worker.incoming.parts())
         task = worker.take()
         outcomes: list[Outcome] = [] if task is None else [(task, value, error)]
@@ -316,7 +329,7 @@ class Master:
             self._occupy(self._idle.pop())
 
     def _next_tasks(self, worker: Worker) -> list[Task]:
-        """A task, or some short ones, of the same function if it travels by itself."""
+        """Take the next task from the queue, or several short tasks that call one function."""
         tasks: list[Task] = []
         most = max(1, len(self._queue) // (_SHARES * len(self._workers)))
         seconds, size = 0.0, 0
@@ -374,8 +387,9 @@ class Master:
         return error
 
     def _break(self, why: str, cause: BaseException) -> list[Task]:
-        """Take no tasks any more. Returns those that are to fail without the lock, which is held
-        here.
+        """Refuse tasks from now on. The caller holds the lock.
+
+        Returns the tasks that the caller must fail after it has released the lock.
         """
         if self._broken is None:
             self._broken = BrokenExecutor(f"the executor takes no tasks any more: {why}: {cause}")
@@ -386,7 +400,7 @@ class Master:
         return failed
 
     def _complete(self, outcomes: list[Outcome]) -> None:
-        """Give futures their outcomes. Their callbacks run here, and may hand out tasks."""
+        """Give futures their outcomes. Callbacks of the futures run here, and may submit tasks."""
         outcomes.reverse()
         try:
             while outcomes:
@@ -399,7 +413,7 @@ class Master:
                 else:
                     task.future.set_exception(error)
                 outcomes.pop()
-        except BaseException:  # of a signal's handler: the executor's thread goes on
+        except BaseException:  # raised by a signal's handler: the executor's thread does the rest
             self._interrupted.append(outcomes[::-1])
             self._wake()
             raise
@@ -419,7 +433,7 @@ class Master:
 def _value_of(
     kind: int, content: Any, arrays: Optional[list[Any]] = None
 ) -> tuple[Any, Optional[BaseException]]:
-    """A result, or an exception: the task's, or that of loading the result."""
+    """Return the task's result, or its exception. If loading it fails, return that error."""
     try:
         value = pickle.loads(content, buffers=arrays)
         if kind != FAILURE:
@@ -427,8 +441,8 @@ def _value_of(
         failure: Failure = pickle.loads(value)
     except BaseException as error:
         return None, error
-    error = failure.error
-    if error is None:
-        error = RuntimeError(f"rank {failure.rank}: {failure.summary}")
-    error.__cause__ = RankError(f"rank {failure.rank} failed:\n{failure.traceback}")
-    return None, error
+    raised = failure.error
+    if raised is None:
+        raised = RuntimeError(f"rank {failure.rank}: {failure.summary}")
+    raised.__cause__ = RankError(f"rank {failure.rank} failed:\n{failure.traceback}")
+    return None, raised

@@ -1,4 +1,4 @@
-"""Tasks and workers, as the side of `hocket.futures` that hands out knows them."""
+"""Tasks and workers, as the rank that hands out tasks sees them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ._worker import KEPT_FUNCTIONS
 if TYPE_CHECKING:
     from ._master import Master
 
-# The worker's rank in the pair's communicator.
+# The worker's rank in the communicator of the worker and rank 0.
 WORKER = 1
-# A wait is made of short ones, between which signals are handled.
+# Seconds. A long wait consists of waits of this length, and signals are handled between them.
 _PATIENCE_SECONDS = 0.05
 _MOST_NAMES = 1000
 _LATEST_COUNTS = 0.3
 
 
 class Function:
-    """A function that travels to a worker once, for many tasks. A value."""
+    """A function that is sent to each worker once, and called by many tasks. A value."""
 
     def __init__(self, number: int, content: bytes, packer: Packer) -> None:
         self.number = number
@@ -34,9 +34,11 @@ class Function:
 
 
 class TaskFuture(Future[Any]):
-    """A future whose waiter takes the outcome from the worker itself, without another thread."""
+    """A future whose waiting thread takes the outcome from the worker directly, without a switch to
+    the executor's thread.
+    """
 
-    at: Optional[Worker] = None  # the worker that has the task
+    at: Optional[Worker] = None  # the worker that has the task; None: no worker has it
 
     def result(self, timeout: Optional[float] = None) -> Any:
         """See `concurrent.futures.Future`."""
@@ -47,7 +49,7 @@ class TaskFuture(Future[Any]):
         return super().exception(self._help(timeout))
 
     def _help(self, timeout: Optional[float]) -> Optional[float]:
-        """Wait for the worker while this thread alone does; return the time that is left."""
+        """Wait for the worker, unless another thread waits for it. Return the time that is left."""
         if timeout is None:
             while (worker := self.at) is not None and worker.visit(_PATIENCE_SECONDS):
                 pass
@@ -60,13 +62,13 @@ class TaskFuture(Future[Any]):
 
 
 class Task:
-    """A task, until its future has its outcome."""
+    """A task, from `submit` until its future has the outcome."""
 
     __slots__ = ("attempts", "function", "future", "has_begun", "messages", "text")
 
     def __init__(self, text: str, messages: list[Any], function: Optional[Function]) -> None:
         self.future = TaskFuture()
-        self.text = text  # the name of what it calls
+        self.text = text  # the name of the function that the task calls
         self.messages = messages
         self.function = function
         self.attempts = 0
@@ -74,45 +76,46 @@ class Task:
 
     @property
     def is_short(self) -> bool:
-        """True if it may travel in a batch."""
+        """True if the task may be sent in a batch."""
         return len(self.messages) == 1
 
     def may_begin(self) -> bool:
-        """False if it has been cancelled. Otherwise it can be cancelled no longer."""
+        """Return False if the task was cancelled. If it was not, it cannot be cancelled any more.
+        """
         if not self.has_begun:
             self.has_begun = self.future.set_running_or_notify_cancel()
         return self.has_begun
 
 
 class Worker:
-    """One worker as the side that hands out knows it. Guarded by the master's lock.
+    """One worker, as the rank that hands out tasks sees it. Guarded by the master's lock.
 
-    `turn` is held by the thread that waits for what the worker sends, and takes it.
+    A thread holds `turn` while it waits for the worker's messages and handles them.
     """
 
     def __init__(self, key: int, rank: int, comm: Communicator, master: Master) -> None:
         self._master = master
-        self.key = key  # of `_Endings`; the rank may be that of a worker that has died
+        self.key = key  # in `_Endings`; a replacement has the same rank, but another key
         self.turn = threading.Lock()
         self.is_gone = False
-        self.pid: Optional[int] = None  # of the process, once it is ready
+        self.pid: Optional[int] = None  # the process's pid, once the worker is ready
         self.rank = rank
         self.comm = comm
         self.incoming = Incoming(comm, WORKER)
-        self.tasks: collections.deque[Task] = collections.deque()  # those that it has, in order
+        self.tasks: collections.deque[Task] = collections.deque()  # the tasks that the worker has
         self.ledger = Ledger.of(comm, WORKER)
         self.has_batch = False
-        self._elsewhere: collections.deque[Task] = collections.deque()  # ended; not in the ledger
-        self.taken: list[Task] = []  # of `tasks`, by the one who has the turn
-        self._functions = [0] * KEPT_FUNCTIONS  # numbers of those that it has
+        self._elsewhere: collections.deque[Task] = collections.deque()  # outcomes come as messages
+        self.taken: list[Task] = []  # tasks whose outcomes the holder of the turn has read
+        self._functions = [0] * KEPT_FUNCTIONS  # the numbers of the functions that the worker keeps
         self._sends: list[Work] = []
 
     def visit(self, seconds: float) -> bool:
-        """Wait for news of it in place of the master's thread; False if another thread does."""
+        """See `Master.visit`."""
         return self._master.visit(self, seconds)
 
     def give(self, tasks: list[Task]) -> None:
-        """Send it tasks: a batch, or one. If it has died, the receive from it says so."""
+        """Send the worker one task or a batch. If it has died, the next receive from it fails."""
         self.tasks.extend(tasks)
         for task in tasks:
             task.attempts += 1
@@ -132,9 +135,9 @@ class Worker:
             self._sends += send(self.comm, messages, WORKER)
 
     def take(self) -> Optional[Task]:
-        """The task whose outcome has come as a message."""
+        """Return the task whose outcome has come as a message of its own."""
         for work in self._sends:
-            with contextlib.suppress(Error):  # the next receive says so
+            with contextlib.suppress(Error):  # the worker has died; the next receive fails
                 work.synchronize()
         self._sends.clear()
         if not self.tasks and not self._elsewhere:
@@ -143,7 +146,7 @@ class Worker:
         return self.taken[-1]
 
     def read(self) -> list[tuple[Task, Any, float]]:
-        """The tasks whose outcomes the ledger has since the last call, the outcomes and seconds."""
+        """Return the tasks that have ended since the last call, with outcomes and seconds."""
         found = []
         if self.has_batch:
             assert self.ledger is not None
@@ -157,9 +160,10 @@ class Worker:
         return found
 
     def lose(self) -> list[Task]:
-        """Those of its tasks that are lost, as it has died. The others have not begun.
+        """Return the tasks that the worker had begun when it died. Its other tasks can run
+        elsewhere.
 
-        `read` comes first, and `take_back` afterwards.
+        Call `read` before, and `take_back` afterwards.
         """
         lost = list(self._elsewhere)
         has_begun = not self.has_batch or (
@@ -170,7 +174,9 @@ class Worker:
         return lost
 
     def take_back(self, count: int) -> list[Task]:
-        """The last tasks that it has, which it has not begun, the last one first."""
+        """Remove the worker's last `count` tasks, which it has not begun. Return them, last one
+        first.
+        """
         back = [self.tasks.pop() for _ in range(count)]
         for task in back:
             task.attempts -= 1
@@ -178,28 +184,28 @@ class Worker:
         return back
 
     def stop(self, packer: Packer) -> None:
-        """Tell it to stop."""
+        """Tell the worker to stop."""
         with contextlib.suppress(Error):
             send(self.comm, packer.pack(STOP, None), WORKER)
 
 
-# A task, and its value or its error.
+# A task, and its result or its error.
 Outcome = tuple[Task, Any, Optional[BaseException]]
 
 
 class Times:
-    """How long tasks have taken, by the names of what they call. A value."""
+    """The expected durations of tasks, by the names of their functions. A value."""
 
     def __init__(self) -> None:
         self._seconds: dict[str, float] = {}
 
     def add(self, text: str, seconds: float) -> None:
-        """A task has taken so long. The latest ones count most."""
+        """Note how long a task took, in seconds. The latest durations have the most weight."""
         before = self._seconds.get(text, seconds)
         if len(self._seconds) >= _MOST_NAMES:
             self._seconds.clear()
         self._seconds[text] = before + _LATEST_COUNTS * (seconds - before)
 
     def of(self, task: Task) -> float:
-        """What to expect of a task."""
+        """Return the expected duration of a task, in seconds."""
         return self._seconds.get(task.text, float("inf"))

@@ -1,13 +1,14 @@
 """Messages between the two sides of `hocket.futures`: a value, and the arrays in it.
 
-A value is pickled, but its arrays of some length are not: pickle (protocol 5) leaves them out, and
-they travel as messages of their own, from where they lie into new memory.
+A value is pickled, but its longer arrays are not. pickle (protocol 5) leaves them out, and they are
+sent as messages of their own, from their memory into new memory.
 
-    opening, 4096 bytes at most             then, as far as there are any
+    opening, at most 4096 bytes             then, as far as there are any
     | kind, counts | sizes | the pickle |   | a longer pickle | array | array | ...
 
-Small tasks travel in batches: their pickles, one behind the other, in one opening. The worker
-writes their outcomes into a `Ledger`, memory that both sides see, and tells of several at once.
+Small tasks are sent in batches: one opening holds their pickles, one after the other. The worker
+writes the outcomes into a `Ledger`, which is memory that both sides see. One message then reports
+several outcomes.
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ import numpy as np
 from .._hocket import Communicator, Work
 from ..errors import Error, InvalidArgument
 
-# From the one that hands out to a worker.
+# Kinds of messages from the master to a worker.
 TASK, MAP, FUNCTION, STOP, BATCH = range(5)
-# From a worker. It is ready when its initializer has returned.
+# Kinds of messages from a worker. READY: the worker's initializer has returned.
 READY, RESULT, FAILURE, BYE, NEWS, ELSEWHERE = range(6)
 
 OPENING_BYTES = 4096
-# Shorter arrays are copied into the pickle.
+# In bytes. Shorter arrays are copied into the pickle.
 _LEAST_APART = 2048
 _MOST_APART = 256
 _FOREVER = float("inf")
 _PATIENCE_SECONDS = 0.2
 _HEADER = struct.Struct("<IIQ")  # kind, number of arrays, length of the pickle
 _SIZE = struct.Struct("<Q")
-# The most bytes that the tasks of a batch may have.
+# The most bytes that the tasks of a batch may have together.
 BATCH_BYTES = OPENING_BYTES - _HEADER.size
 _LEDGER_BYTES = 1 << 16
 _RESERVED_BYTES = 1 << 14
@@ -44,19 +45,19 @@ Buffers = list[pickle.PickleBuffer]
 
 
 class Packer:
-    """Turns values into messages. A value; any thread.
+    """Turns values into messages. A value; any thread may use it.
 
     Parameters
     ----------
     same_program : bool
-        True if both sides run the same program, so that functions of ``__main__`` are found there.
+        True if both sides run the same program, so that workers find functions of ``__main__``.
     """
 
     def __init__(self, same_program: bool) -> None:
         self._same_program = same_program
 
     def pack(self, kind: int, value: Any) -> list[Any]:
-        """The messages that carry the value."""
+        """Return the messages that carry the value."""
         buffers: Buffers = []
 
         def keep_in(buffer: pickle.PickleBuffer) -> bool:
@@ -75,13 +76,13 @@ class Packer:
         return [opening, content, *(buffer.raw() for buffer in buffers)]
 
     def bytes_of(self, value: Any) -> bytes:
-        """The value in one piece, for `pickle.loads`."""
+        """Return the whole value as bytes for `pickle.loads`."""
         return self._pickled(value, lambda _: True, [])
 
     def _pickled(self, value: Any, keep_in: Callable[[Any], bool], buffers: Buffers) -> bytes:
         try:
             content = pickle.dumps(value, 5, buffer_callback=keep_in)
-            # Another program does not find what a pickle names in __main__.
+            # Another program cannot load functions and classes that a pickle names in __main__.
             if self._same_program or b"__main__" not in content:
                 return content
             failed: Optional[Exception] = None
@@ -91,7 +92,7 @@ class Packer:
         try:
             import cloudpickle
         except ImportError:
-            if failed is not None and "<l" not in str(failed):  # neither <locals> nor <lambda>
+            if failed is not None and "<l" not in str(failed):  # names no <locals> or <lambda>
                 raise failed from None
         else:
             return bytes(cloudpickle.dumps(value, 5, buffer_callback=keep_in))
@@ -102,25 +103,25 @@ class Packer:
 
 
 def kind_of(message: Any) -> int:
-    """The kind of a packed value."""
+    """Return the kind of a packed value."""
     kind: int = _HEADER.unpack_from(message)[0]
     return kind
 
 
 def content_of(message: Any) -> memoryview:
-    """The pickle of a value that was packed into one message."""
+    """Return the pickle of a value that was packed into one message."""
     length = _HEADER.unpack_from(message)[2]
     return memoryview(message)[_HEADER.size : _HEADER.size + length]
 
 
 def batch_of(tasks: list[bytes]) -> list[Any]:
-    """The messages that carry tasks, each of which was packed into one message."""
+    """Return one message for several tasks, each of which was packed into one message."""
     content = b"".join(tasks)
     return [_HEADER.pack(BATCH, 0, len(content)) + content]
 
 
 def tasks_of(batch: memoryview) -> list[tuple[int, memoryview]]:
-    """The kind and the pickle of each task of a batch."""
+    """Return the kind and the pickle of each task of a batch."""
     tasks, at = [], 0
     while at < len(batch):
         kind, _, length = _HEADER.unpack_from(batch, at)
@@ -130,11 +131,14 @@ def tasks_of(batch: memoryview) -> list[tuple[int, memoryview]]:
 
 
 class Ledger:
-    """What a worker has done of a batch, in memory that both sides see and that outlives it.
+    """A worker's outcomes of a batch, in memory that both sides see. It outlives the worker.
 
-    | tasks begun | tasks ended | record | record | ...    record: length, seconds, packed outcome
+        | tasks begun | tasks ended | record | record | ...
 
-    A resource. The worker writes. The other side reads once it is told, or the worker is dead.
+    A record is: length, seconds, packed outcome.
+
+    A resource. Only the worker writes. The other side reads when a message has reported outcomes,
+    or when the worker is dead.
     """
 
     _COUNTS = struct.Struct("<QQ")
@@ -147,25 +151,27 @@ class Ledger:
 
     @classmethod
     def of(cls, comm: Communicator, worker: int) -> Optional[Ledger]:
-        """The ledger of a pair; None between hosts. Collective."""
+        """Make the ledger of a pair of ranks. Return None if they are on two hosts. Collective."""
         if len(set(comm.hosts)) > 1:
             return None
         memory = comm.symmetric.empty(_LEDGER_BYTES, "uint8", memory="host")
         return cls(memory if comm.rank == worker else comm.symmetric.peer(memory, worker))
 
     def restart(self) -> None:
-        """Begin the next batch: first on the side that hands out, then on the worker."""
+        """Begin the next batch. The master calls it before it sends the batch, the worker
+        afterwards.
+        """
         self._at = self._COUNTS.size
         self.begun = self.ended = 0
         self._COUNTS.pack_into(self._view, 0, 0, 0)
 
     def begin_task(self) -> None:
-        """Say that the worker begins a task."""
+        """Record that the worker begins a task."""
         self.begun += 1
         self._COUNTS.pack_into(self._view, 0, self.begun, self.ended)
 
     def end_task(self, outcome: bytes, seconds: float) -> None:
-        """Write down what came of it."""
+        """Record the outcome of the task."""
         begin = self._at + self._RECORD.size
         self._RECORD.pack_into(self._view, self._at, len(outcome), seconds)
         self._at = begin + len(outcome)
@@ -174,11 +180,11 @@ class Ledger:
         self._COUNTS.pack_into(self._view, 0, self.begun, self.ended)
 
     def has_room(self, outcome: bytes) -> bool:
-        """False if an outcome is too long for what is left; one in place of it has room."""
+        """Return False if an outcome is too long for the free space. A placeholder always fits."""
         return self._at + self._RECORD.size + len(outcome) <= _LEDGER_BYTES - _RESERVED_BYTES
 
     def read(self) -> list[tuple[memoryview, float]]:
-        """Each outcome, and its seconds, that has been written since the last call."""
+        """Return the outcomes written since the last call, with their seconds."""
         self.begun, written = self._COUNTS.unpack_from(self._view)
         found = []
         for _ in range(written - self.ended):
@@ -191,7 +197,8 @@ class Ledger:
 
 
 def send(comm: Communicator, messages: list[Any], peer: int) -> list[Work]:
-    """Send a packed value. A short one has left afterwards; of a longer one, Works are returned."""
+    """Send a packed value. Return the pending sends of a long value. A short value is already sent.
+    """
     if len(messages) == 1:
         comm.send(messages[0], peer, deadline=_FOREVER)
         return []
@@ -199,9 +206,10 @@ def send(comm: Communicator, messages: list[Any], peer: int) -> list[Work]:
 
 
 class Incoming:
-    """The value that comes next from a peer, without waiting. A resource; one thread.
+    """Receives the next value from a peer without waiting. A resource; one thread.
 
-    Call `begin`. When `work` has ended, `advance` returns the kind, or starts the next part.
+    Call `begin`. When `work` has ended, call `advance`, which returns the kind or sets the next
+    `work`.
     """
 
     work: Work
@@ -210,10 +218,10 @@ class Incoming:
         self._comm = comm
         self._peer = peer
         self._opening = np.empty(OPENING_BYTES, np.uint8)
-        self._view = memoryview(self._opening)
+        self._view = self._opening.data
 
     def begin(self) -> None:
-        """Receive the first message."""
+        """Start to receive the next value's first message."""
         self._parts: Optional[list[Any]] = None
         self._works: list[Work] = []
         self.work = self._comm.recv_async(
@@ -221,7 +229,8 @@ class Incoming:
         )
 
     def advance(self) -> Optional[int]:
-        """The value's kind, once it is complete; None if `work` is another one to wait for.
+        """Return the value's kind if the value is complete. Return None if a new `work` must end
+        first.
 
         Raises the error of a receive.
         """
@@ -239,6 +248,7 @@ class Incoming:
         return self._kind
 
     def _read_opening(self) -> list[Any]:
+        self._kind: int
         self._kind, count, length = _HEADER.unpack_from(self._view)
         begin = _HEADER.size + count * _SIZE.size
         sizes = [size for (size,) in _SIZE.iter_unpack(self._view[_HEADER.size : begin])]
@@ -248,26 +258,26 @@ class Incoming:
         return [content, *(np.empty(size, np.uint8) for size in sizes)]
 
     def batch(self) -> list[tuple[int, memoryview]]:
-        """The tasks of a batch that has come, until the next `begin`."""
+        """Return the tasks of the received batch. They are valid until the next `begin`."""
         assert self._parts is not None
         return tasks_of(self._parts[0])
 
     def parts(self) -> tuple[Any, list[Any]]:
-        """The pickle of the value that has come, and the arrays in it."""
+        """Return the pickle of the received value, and its arrays."""
         assert self._parts is not None
         content, *arrays = self._parts
         return content, arrays
 
     def value(self) -> Any:
-        """The value that has come."""
+        """Return the received value."""
         content, arrays = self.parts()
         return pickle.loads(content, buffers=arrays)
 
     def next(self) -> int:
-        """Wait for the next value; return its kind.
+        """Wait for the next value, and return its kind.
 
-        The wait is made of short ones: a worker may be idle for long, which is no reason for a
-        warning.
+        The wait consists of short waits. A worker may be idle for long, and one long wait would
+        print a warning.
         """
         self.begin()
         while True:

@@ -1,4 +1,4 @@
-"""The worker's side of `hocket.futures`: runs tasks until it is told to stop."""
+"""The worker's side of `hocket.futures`: runs tasks until rank 0 stops it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any, Optional
 from .._hocket import Communicator
 from .._jobs.crew_member import Member
 from .._jobs.init import init
+from .._jobs.forked import children_end_here
 from .._jobs.spawn import failure_of
 from ..errors import Error
 from ._wire import (
@@ -34,11 +35,11 @@ from ._wire import (
     send,
 )
 
-# The rank that hands out, in the pair's communicator.
+# The master's rank in the communicator of the worker and rank 0.
 _MASTER = 0
-# Functions that are kept; the one that hands out counts on the same number.
+# Number of functions that a worker keeps. The master relies on this number.
 KEPT_FUNCTIONS = 64
-# A task that takes longer does not hold up the others of its batch.
+# Seconds. If a task takes longer, the worker returns the rest of its batch to the master.
 _LONG_SECONDS = 0.005
 
 _ELSEWHERE = Packer(same_program=True).pack(ELSEWHERE, None)[0]
@@ -47,16 +48,17 @@ Initializer = Optional[Callable[..., object]]
 
 
 def pairs_of(comm: Communicator) -> dict[int, Communicator]:
-    """A communicator for rank 0 and each other rank; this rank's own, by the other's rank.
+    """Make a communicator of rank 0 and rank r for each other rank r. Return this rank's
+    communicators, by the other rank r.
 
-    So the end of one rank concerns no other pair. Collective.
+    If a rank dies, only its own pair ends. Collective.
     """
     made = {rank: comm.new_group([_MASTER, rank]) for rank in range(1, comm.size)}
     return {rank: pair for rank, pair in made.items() if pair.is_member}
 
 
 class Worker:
-    """One worker, and its communicator with the rank that hands out tasks. A resource.
+    """One worker, and its communicator with rank 0, which hands out tasks. A resource.
 
     Parameters
     ----------
@@ -86,14 +88,14 @@ class Worker:
         arguments: tuple[Any, ...],
         begun: Callable[[], None] = lambda: None,
     ) -> None:
-        """Run tasks until it is told to stop. Calls `begun` when the initializer has returned.
+        """Run tasks until rank 0 stops the worker. Call `begun` when the initializer has returned.
 
         Raises
         ------
         PeerDied
-            The rank that hands out has ended.
+            Rank 0 has ended.
         KeyboardInterrupt
-            Ctrl-C has come while no task was there.
+            Ctrl-C has come while the worker had no task.
         """
 
         def begin() -> int:
@@ -119,15 +121,15 @@ class Worker:
         self._comm.close()
 
     def outcome(self, kind: int, read: Callable[[], Any]) -> list[Any]:
-        """Run the task that `read` returns; return the messages that tell what came of it."""
+        """Run the task that `read` returns. Return the messages with its outcome."""
         return self._outcome(RESULT, lambda: self._run(kind, read()))
 
     def tell(self, kind: int, value: Any) -> None:
-        """Send the one that hands out a value."""
+        """Pack a value, and send it to the master."""
         self.send(self._packer.pack(kind, value))
 
     def send(self, messages: list[Any]) -> None:
-        """Send it messages. One thread at a time."""
+        """Send packed messages to the master. One thread at a time may call it."""
         for work in send(self._comm, messages, _MASTER):
             work.synchronize()
 
@@ -135,7 +137,7 @@ class Worker:
         number, content = self._incoming.value()
         loaded: list[Any] = []
 
-        def function() -> Any:  # what cannot be loaded fails in the tasks that call it
+        def function() -> Any:  # if it cannot be loaded, the tasks that call it fail
             if not loaded:
                 loaded.append(pickle.loads(content))
             return loaded[0]
@@ -151,18 +153,18 @@ class Worker:
         return function(*arguments, **named)
 
     def _outcome(self, kind: int, body: Callable[[], Any]) -> list[Any]:
-        """The messages that tell of the result, or of the exception, of `body`."""
+        """Call `body`. Return the messages with its result, or with its exception."""
         try:
-            with self._guard():
+            with self._guard(), children_end_here():
                 return self._packer.pack(kind, body())
         except BaseException as error:
             return self._packer.pack(FAILURE, failure_of(self._rank, time.monotonic_ns(), error))
 
 
 class _Batch:
-    """The tasks of a batch, one after the other. A resource of the worker's thread.
+    """Runs the tasks of a batch one after the other. A resource of the worker's thread.
 
-    While a task takes long, another thread gives back those that have not begun.
+    While a task takes long, another thread returns to the master the tasks that have not begun.
     """
 
     def __init__(self, ledger: Ledger, worker: Worker) -> None:
@@ -170,13 +172,13 @@ class _Batch:
         self._worker = worker
         self._left: collections.deque[tuple[int, memoryview]] = collections.deque()
         self._sending = threading.Lock()
-        self._told = 0  # of how many outcomes; guarded by the lock
-        self._taken = 0  # tasks, of all batches
+        self._told = 0  # number of outcomes that the master knows of; guarded by the lock
+        self._taken = 0  # number of tasks of all batches
         self._is_on = threading.Event()
         self._thread: Optional[threading.Thread] = None
 
     def run(self, tasks: list[tuple[int, memoryview]]) -> None:
-        """Run the tasks, but for those that are given back."""
+        """Run the tasks, except those that the other thread returns to the master."""
         ledger, left, clock = self._ledger, self._left, time.perf_counter
         ledger.restart()
         self._told = 0
@@ -186,7 +188,7 @@ class _Batch:
         while left:
             try:
                 kind, content = left.popleft()
-            except IndexError:  # given back
+            except IndexError:  # the other thread has returned the rest
                 break
             self._taken += 1
             ledger.begin_task()
@@ -204,7 +206,7 @@ class _Batch:
             self._tell(0, is_last=True)
 
     def close(self) -> None:
-        """End the other thread."""
+        """End the thread that watches for long tasks."""
         if self._thread is not None:
             thread, self._thread = self._thread, None
             self._is_on.set()
@@ -229,7 +231,7 @@ class _Batch:
                 continue
             self._is_on.clear()
             if self._thread is not None:
-                with contextlib.suppress(Error):  # which the worker's thread meets, too
+                with contextlib.suppress(Error):  # the worker's thread gets the same error
                     self._give_back()
                 self._is_on.wait()
 
@@ -251,7 +253,7 @@ def _no_function() -> Any:
 def serve_member(
     member: Member, number: int, rank: int, size: int, address: str, begins: bytes
 ) -> None:
-    """The task of a process that `Executor(n)` has started: to be its worker of that number."""
+    """Run in a process that `Executor(n)` has started, as its worker with this number."""
     member.send("ready")
     comm = init(rank=rank, size=size, address=address, timeout=60, name="executor")
     pair = pairs_of(comm)[rank]
@@ -261,7 +263,9 @@ def serve_member(
 
 
 def _beginning(begins: bytes) -> tuple[Initializer, tuple[Any, ...]]:
-    """The initializer and its arguments; one that cannot be loaded fails as it is called."""
+    """Unpickle the initializer and its arguments. If that fails, return a function that raises the
+    error.
+    """
     try:
         initializer, arguments = pickle.loads(begins)
         return initializer, arguments

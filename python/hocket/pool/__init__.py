@@ -1,4 +1,4 @@
-"""Many devices in one process: a pool of workers."""
+"""Pools of workers: many GPUs, or many shares of the processors, in one process."""
 
 from __future__ import annotations
 
@@ -17,42 +17,44 @@ __all__ = ["DevicePool", "PoolWorker"]
 
 
 def _part_of(x: Any, axis: int, first: int, last: int) -> tuple[slice, ...]:
-    """The index of entries [first, last) along an axis."""
+    """Return the index of the entries [first, last) along an axis."""
     before: int = axis % x.ndim
     return (slice(None),) * before + (slice(first, last),)
 
 
 class DevicePool(Workers):
-    """Workers that are threads of this process: of the host, or one for each GPU.
+    """Workers that are threads of this process: on the host, or one for each GPU.
 
     >>> with hocket.DevicePool(4) as pool:
     ...     parts = pool.scatter(x)
     ...     sums = pool.map(numpy.sum, parts)
 
-    Lists of arrays have one entry a worker; on GPUs entry i lies on worker i's. On the host a call
-    has ended when it returns. On GPUs calls are put on streams: after the earlier work of the
-    caller's current streams, and before their later work. No call needs a synchronize.
+    Lists of arrays have one entry for each worker. On GPUs, entry i lies on worker i's GPU. On the
+    host, a call has ended when it returns. On GPUs, a call is put on streams. It runs after the
+    earlier work of the caller's current streams, and before their later work. So no call needs a
+    synchronize.
 
-    One thread at a time makes calls. An exception in one worker ends calls between workers in which
-    others wait. The call raises it, with the worker's traceback; the pool can be used further.
+    Only one thread at a time may make calls. An exception in one worker ends the calls between
+    workers in which other workers wait. The pool's call raises the exception, with the worker's
+    traceback. The pool stays usable.
 
     Parameters
     ----------
     workers : int, optional
         Number of workers on the host, each with its share of the processors.
     devices : iterable of int, optional
-        GPUs by number, a worker each; workers may share one. Arrays are CuPy's.
+        GPUs by number, one worker for each; several workers may share a GPU. Arrays are CuPy's.
     pin : bool
-        True if workers on the host keep to their share of the processors.
+        True: workers on the host run only on their share of the processors.
     deadline : float or datetime.timedelta, optional
-        Seconds that a call between workers may take; HOCKET_DEADLINE or 300 by default.
+        Seconds that a call between workers may take; by default HOCKET_DEADLINE, or 300.
     engines : iterable of str, optional
         As in `hocket.init`.
 
     Raises
     ------
     InvalidArgument
-        Less than one worker, or a missing device.
+        There is less than one worker, or a device is missing.
     DeviceError
         There is no GPU, or its driver refuses.
     """
@@ -68,22 +70,22 @@ class DevicePool(Workers):
         Parameters
         ----------
         x : array
-            It may lie in host memory or any worker's.
+            It may lie in host memory or in any worker's memory.
 
         Returns
         -------
         list of array
-            New arrays, one a worker.
+            New arrays, one for each worker.
         """
         return self.distribute([x], [0] * self.size)
 
     def distribute(self, arrays: Sequence[Array], source: Sequence[int]) -> list[Any]:
-        """Give each worker a copy of one of some arrays.
+        """Give each worker a copy of one of several arrays.
 
         Parameters
         ----------
         arrays : sequence of array
-            They may lie anywhere, and may differ in shape and dtype.
+            They may lie in any memory, and may differ in shape and dtype.
         source : sequence of int
             For each worker, the index of the array that it gets.
         """
@@ -105,12 +107,13 @@ class DevicePool(Workers):
         return out
 
     def scatter(self, x: Array, axis: int = 0) -> list[Any]:
-        """Cut an array into one part a worker, as equal as they can be.
+        """Split an array into one part for each worker. The parts are as equal as possible.
 
         Returns
         -------
         list of array
-            New arrays. The first ones are longer by one where the axis does not divide.
+            New arrays. If the length is not a multiple of the number of workers, the first are
+            longer by one.
         """
         length = self._length(x, axis)
         cuts = [0] + [
@@ -129,16 +132,16 @@ class DevicePool(Workers):
         Parameters
         ----------
         arrays : sequence of array
-            One a worker; equal but along `axis`.
+            One for each worker; they may differ in length along `axis`, and in nothing else.
         worker : int or None
-            The worker whose memory the result lies in; None for host memory.
+            The worker whose memory holds the result; None for host memory.
         axis : int or None
-            The axis to concatenate along; None stacks the arrays along a new first axis.
+            The axis along which arrays are concatenated. None stacks them along a new first axis.
         """
         return self._gather(arrays, [worker], axis)[0]
 
     def all_gather(self, arrays: Sequence[Array], axis: Optional[int] = 0) -> list[Any]:
-        """Concatenate arrays of the workers, for each worker; as `gather`."""
+        """Concatenate the workers' arrays, once for each worker; see `gather`."""
         return self._gather(arrays, range(self.size), axis)
 
     def _gather(
@@ -189,32 +192,34 @@ class DevicePool(Workers):
         worker: int = 0,
         across: Optional[Communicator] = None,
     ) -> Any:
-        """Reduce arrays to one, from the first to the last.
+        """Reduce several arrays to one, in the order of the list.
 
         Parameters
         ----------
         arrays : sequence of array
-            They have one shape and dtype. On the host there may be any number, on GPUs one a
-            worker.
+            They have one shape and dtype. On the host their number is free; on GPUs there is one
+            for each worker.
         worker : int
-            The worker whose memory the result lies in.
+            The worker whose memory holds the result.
         across : Communicator, optional
-            A communicator of processes that make the same call. One array of each process crosses,
-            and each gets the result. On GPUs "avg" needs equally many workers in each.
+            A communicator of processes that make the same call. Each process sends one array to the
+            others, and gets the result. On GPUs, "avg" needs the same number of workers in each
+            process.
 
         Returns
         -------
         array
-            A new one.
+            A new array.
         """
         with announcing(across):
             self._require_worker(worker)
             inputs = [self._arrays.contiguous(x) for x in arrays]
             if not inputs:
                 raise InvalidArgument("arrays is empty")
-        # Between processes on GPUs, the first worker of each one takes part.
-        at = 0 if self._devices and across is not None else worker
-        out = self._arrays.empty(at, inputs[0].shape, inputs[0].dtype)
+            # Between processes with GPUs, each process's first worker reduces. Its result is moved
+            # below.
+            at = 0 if self._devices and across is not None else worker
+            out = self._arrays.empty(at, inputs[0].shape, inputs[0].dtype)
         self._pool.reduce(inputs, out, op, across, self._arrays.current_streams())
         if at == worker:
             return out
@@ -232,32 +237,33 @@ class DevicePool(Workers):
         fixed: bool = False,
         across: Optional[Communicator] = None,
     ) -> list[Any]:
-        """Reduce arrays of all workers, in place or into others: each becomes the reduction.
+        """Reduce arrays of all workers, in place or into other arrays. Every worker gets the result.
 
-        Each worker reduces one part for all. Every array is read and written once, and 2(n-1)/n of
-        the data moves between workers.
+        Each worker reduces one part for all workers. Every array is read and written once, and
+        2(n-1)/n of the data moves between workers.
 
         Parameters
         ----------
         arrays : sequence of array
-            One a worker, contiguous, of one shape and dtype.
+            One for each worker, contiguous, of one shape and dtype.
         op : str
             "sum", "product", "min", "max", "avg", "band", "bor" or "bxor".
         out : sequence of array, optional
-            Receive the results, one a worker; by default `arrays` do.
+            Receive the results, one for each worker; by default `arrays` receive them.
         group : int
-            Size of groups of neighbours that reduce among themselves; the last group may be
-            smaller. 0 for all.
+            Size of groups of consecutive workers, each of which reduces separately. The last group
+            may be smaller. 0: one group of all workers.
         fixed : bool
-            On GPUs: sums have the same bits on every run. On the host they always do.
+            True: on GPUs, sums have the same bits in every run. On the host they always have.
         across : Communicator, optional
-            A communicator of processes that make the same call. One array of each crosses. Excludes
-            `group`; on GPUs also `fixed`, and "avg" needs equally many workers in each.
+            A communicator of processes that make the same call. Each process sends one array to the
+            others. `group` must be 0. On GPUs, `fixed` must be False, and "avg" needs the same
+            number of workers in each process.
 
         Returns
         -------
         list of array
-            `out`, or else `arrays`.
+            `out`, or `arrays` if `out` is not given.
         """
         with announcing(across):
             inputs = list(arrays)
@@ -273,7 +279,8 @@ class DevicePool(Workers):
         worker: int = 0,
         across: Optional[Communicator] = None,
     ) -> Any:
-        """The mean of the workers' arrays along an axis, as if they were concatenated along it.
+        """Return the mean of the workers' arrays along an axis, as if they were concatenated along
+        it.
 
         Every entry has the same weight, even if workers or processes have different numbers of
         entries.
@@ -281,13 +288,14 @@ class DevicePool(Workers):
         Parameters
         ----------
         arrays : sequence of array
-            Floating or complex; equal but along `axis`.
+            Of floating or complex type. They may differ in length along `axis`, and in nothing
+            else.
         axis : int or None
             This axis is kept, with length 1. None: the mean of the arrays, element by element.
         worker : int
-            The worker whose memory the result lies in.
+            The worker whose memory holds the result.
         across : Communicator, optional
-            Other processes that make the same call.
+            A communicator of processes that make the same call.
         """
         with announcing(across):
             self._require_one_each(arrays)
@@ -300,12 +308,12 @@ class DevicePool(Workers):
                         f"arrays[{i}] is {x.dtype}, expected floating or complex"
                     )
             sums = list(arrays)
-        if axis is not None:
-            sums = self.map(lambda x: x.sum(axis=axis, keepdims=True, dtype=x.dtype), arrays)
-        total = self.reduce(sums, worker=worker, across=across)
+            if axis is not None:
+                sums = self.map(lambda x: x.sum(axis=axis, keepdims=True, dtype=x.dtype), arrays)
         count = sum(counts)
         if across is not None:
             count = int(across.all_reduce(HostArrays.module.array([count]))[0])
+        total = self.reduce(sums, worker=worker, across=across)
         with self._arrays.at_caller(worker):
             total /= count
         return total
@@ -323,26 +331,26 @@ class DevicePool(Workers):
         across: Optional[Communicator] = None,
         outer_seams: tuple[int, int] = (0, 0),
     ) -> list[Any]:
-        """Exchange the overlaps of neighbours, in place.
+        """Exchange the overlaps of neighbouring workers, in place.
 
-        Workers i and i + 1 share ``[seams[i], seams[i] + overlap)`` along `axis`. On GPUs, data
-        that is blended or crosses to another process passes through host memory, and the call waits
-        for it.
+        Workers i and i + 1 share the indices ``[seams[i], seams[i] + overlap)`` along `axis`. On
+        GPUs, data that is blended, or sent to another process, passes through host memory, and the
+        call waits for it.
 
         Parameters
         ----------
         arrays : sequence of array
-            One a worker, contiguous, of one shape and dtype.
+            One for each worker, contiguous, of one shape and dtype.
         seams : sequence of int
-            First index of each seam; one fewer than workers.
+            First index of each seam. There is one seam fewer than workers.
         overlap : int
             Width of the seams, at least 1.
         mode : {"swap", "blend"}
-            Swap: both get the other's data. Blend: both get the same, a linear transition from the
-            lower worker's data to the higher one's.
+            "swap": each of the two workers gets the other's data. "blend": both get the same data,
+            a linear transition from the lower worker's data to the higher worker's.
         across : Communicator, optional
-            A communicator of processes whose pools hold the neighbouring parts, by rank. Their last
-            and first workers share a seam, too.
+            A communicator of processes whose pools hold neighbouring parts, in the order of the
+            ranks. One process's last worker and the next process's first worker share a seam, too.
         outer_seams : (int, int)
             First indices of the seams with the previous and with the next process.
 
@@ -372,7 +380,7 @@ class DevicePool(Workers):
         return listed
 
     def _halo_shape(self, arrays: Sequence[Any], axis: int) -> list[int]:
-        """The shape as (repetitions, rows, elements of a row)."""
+        """Return the arrays' shape as (repetitions, rows, elements of a row)."""
         self._require_one_each(arrays)
         shape = tuple(arrays[0].shape)
         length = self._length(arrays[0], axis)

@@ -10,7 +10,8 @@ import numpy as np
 
 
 class CupyArrays:
-    """Arrays in GPUs' memory, one GPU a worker. `streams`: raw handles, (load, work) a worker."""
+    """Arrays in GPUs' memory. `streams` holds a pair of raw handles for each worker: (load, work).
+    """
 
     def __init__(self, devices: Sequence[int], streams: Sequence[tuple[int, int]]) -> None:
         import cupy
@@ -23,12 +24,12 @@ class CupyArrays:
         ]
 
     def current_streams(self) -> Optional[list[int]]:
-        """The caller's streams, one a worker."""
+        """Return the caller's current streams, one for each worker."""
         cuda = self.module.cuda
         return [int(cuda.get_current_stream(device).ptr) for device in self.devices]
 
     def worker_streams(self) -> list[list[Any]]:
-        """Each worker's stream for loading and stream for work."""
+        """Return each worker's stream for loading and its stream for work."""
         return self.streams
 
     @contextmanager
@@ -37,28 +38,30 @@ class CupyArrays:
             yield
 
     def at_worker(self, worker: int) -> AbstractContextManager[Any]:
-        """A context in which a worker's device and stream are the current ones."""
+        """Return a context in which a worker's device and stream are the current ones."""
         return self._at(worker)
 
     def at_caller(self, worker: int) -> AbstractContextManager[Any]:
-        """A context in which a worker's device is the current one, in the caller's thread."""
+        """Return a context in which a worker's device is the current one, in the caller's thread.
+        """
         context: AbstractContextManager[Any] = self.module.cuda.Device(self.devices[worker])
         return context
 
     def empty(self, worker: int, shape: Sequence[int], dtype: Any) -> Any:
-        """A new array in a worker's memory."""
+        """Return a new array in a worker's memory."""
         with self.at_caller(worker):
             return self.module.empty(tuple(shape), dtype)
 
     def contiguous(self, array: Any) -> Any:
-        """The array, or a copy in C order, where it is."""
+        """Return the array, or a copy of it in C order in the same memory."""
         if isinstance(array, self.module.ndarray):
             with array.device:
                 return self.module.ascontiguousarray(array).reshape(array.shape)
         return np.ascontiguousarray(array).reshape(np.shape(array))
 
     def assign(self, target: Any, source: Any) -> None:
-        """Copy element by element; either may lie elsewhere, `target` may be a part of an array."""
+        """Copy element by element. The two may lie in different memory, and may be parts of arrays.
+        """
         if isinstance(target, np.ndarray):
             target[...] = self.to_host(source)
         elif isinstance(source, self.module.ndarray):
@@ -67,7 +70,7 @@ class CupyArrays:
             target[...] = self.module.asarray(source)
 
     def to_host(self, array: Any) -> Any:
-        """The array in host memory; waits for what was put on the current stream."""
+        """Return the array in host memory. Waits for the work on the current stream."""
         return self.module.asnumpy(array) if hasattr(array, "__cuda_array_interface__") else (
             np.asarray(array)
         )

@@ -12,48 +12,50 @@ from ..errors import InvalidArgument
 
 
 def require_unmasked(array: Any) -> None:
-    """Refuse an array of any package that has masked elements."""
+    """Refuse an array with masked elements, of any package."""
     if np.ma.is_masked(array):
         raise InvalidArgument("an array has a mask, which would be lost; pass x.filled(value)")
 
 
 class HostArrays:
-    """Arrays in host memory. All methods but `current_streams` run in a worker's thread, or may."""
+    """Arrays in host memory. All methods except `current_streams` may run in a worker's thread."""
 
     module = np
 
     def current_streams(self) -> Optional[list[int]]:
-        """The caller's streams, one a worker; None where there are none."""
+        """Return the caller's current streams, one for each worker; None on the host."""
         return None
 
     def worker_streams(self) -> list[list[Any]]:
-        """Each worker's stream for loading and stream for work."""
+        """Return each worker's stream for loading and its stream for work; empty on the host."""
         return []
 
     def at_worker(self, worker: int) -> AbstractContextManager[Any]:
-        """A context in which a worker's device and stream are the current ones; nothing on the
-        host.
+        """Return a context in which a worker's device and stream are the current ones. It does
+        nothing on the host.
         """
         return nullcontext()
 
     def at_caller(self, worker: int) -> AbstractContextManager[Any]:
-        """A context in which a worker's device is the current one; nothing on the host."""
+        """Return a context in which a worker's device is the current one. It does nothing on the
+        host.
+        """
         return nullcontext()
 
     def empty(self, worker: int, shape: Sequence[int], dtype: Any) -> Any:
-        """A new array in a worker's memory."""
+        """Return a new array in a worker's memory."""
         return np.empty(tuple(shape), dtype)
 
     def contiguous(self, array: Any) -> Any:
-        """The array, or a copy in C order."""
+        """Return the array, or a copy of it in C order."""
         require_unmasked(array)
         return np.ascontiguousarray(array).reshape(np.shape(array))
 
     def assign(self, target: Any, source: Any) -> None:
-        """Copy element by element; `target` may be a part of an array."""
+        """Copy element by element. `target` may be a part of an array."""
         require_unmasked(source)
         np.copyto(target, source, casting="unsafe")
 
     def to_host(self, array: Any) -> Any:
-        """The array in host memory."""
+        """Return the array in host memory."""
         return np.asarray(array)

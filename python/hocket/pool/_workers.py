@@ -1,4 +1,4 @@
-"""The workers of a pool, and what they run."""
+"""The workers of a pool, and the functions that they run."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from typing import Any, Optional
 
 from .._calls.types import Timeout
 from .._hocket import Communicator, _Pool
+from .._jobs.forked import children_end_here
 from ..errors import InvalidArgument
 from ._host import HostArrays
 
 
 @dataclass(frozen=True)
 class PoolWorker:
-    """A worker, as the functions see it that `DevicePool.run` calls."""
+    """A worker as seen by a function that `DevicePool.run` calls."""
 
-    #: Its number, from 0.
+    #: The worker's number, from 0.
     index: int
     #: Number of workers.
     size: int
-    #: Its GPU's number; None for a worker of the host.
+    #: The number of the worker's GPU; None for a worker on the host.
     device: Optional[int]
-    #: The communicator of the workers: rank i is worker i. Valid during the call.
+    #: The communicator of all workers; rank i is worker i. Valid only during the call.
     communicator: Communicator
 
 
@@ -65,7 +66,7 @@ class Workers:
 
     @property
     def devices(self) -> tuple[int, ...]:
-        """The workers' GPUs; empty for workers of the host."""
+        """The numbers of the workers' GPUs; empty for workers on the host."""
         return tuple(self._devices)
 
     @property
@@ -80,15 +81,14 @@ class Workers:
 
     @property
     def streams(self) -> list[list[Any]]:
-        """For each worker on a GPU, its streams: for loading and for work. Empty on the host."""
+        """The streams of each worker on a GPU: one for loading, one for work. Empty on the host."""
         streams: list[list[Any]] = self._arrays.worker_streams()
         return streams
 
     def close(self) -> None:
-        """End the workers' threads. A second call does nothing; other calls are refused
-        afterwards.
+        """End the workers' threads. It may be called again; all other calls are refused afterwards.
         """
-        self._pool.close()  # may refuse; the finalizer then closes the pool later
+        self._pool.close()  # if this refuses, the finalizer closes the pool later
         self._finalizer.detach()
 
     def __exit__(self, *_: object) -> None:
@@ -110,12 +110,13 @@ class Workers:
         workers: Optional[Sequence[int]] = None,
         **kwargs: Any,
     ) -> list[Any]:
-        """Call ``func(worker, *args, **kwargs)`` in the thread of each worker, all at once.
+        """Call ``func(worker, *args, **kwargs)`` in the threads of all workers at the same time.
 
         Parameters
         ----------
         func : callable
-            Gets a `PoolWorker` first. On GPUs its device and stream are the current ones.
+            Its first argument is a `PoolWorker`. On GPUs, the worker's device and stream are the
+            current ones.
         workers : sequence of int, optional
             The workers that run the function; by default all.
 
@@ -143,17 +144,17 @@ class Workers:
         workers: Optional[Sequence[int]] = None,
         **kwargs: Any,
     ) -> list[Any]:
-        """Call ``func(*items, **kwargs)`` for the items of the iterables, shared out among workers.
+        """Call ``func(*items, **kwargs)`` for each tuple of items, distributed over the workers.
 
-        Item i goes to worker i modulo the number of workers. Without iterables each worker makes
+        Item i goes to worker i modulo the number of workers. Without iterables, each worker makes
         one call.
 
         Parameters
         ----------
         func : callable
-            On GPUs the worker's device and stream are the current ones.
+            On GPUs, the worker's device and stream are the current ones.
         *iterables
-            The shortest counts.
+            As in Python's `zip`, the shortest iterable determines the number of items.
         workers : sequence of int, optional
             The workers that take items; by default all.
 
@@ -184,9 +185,9 @@ class Workers:
     def _map(self, workers: Sequence[int], body: Callable[[int, Communicator], None]) -> None:
         def in_place(index: int, communicator: Communicator) -> None:
             try:
-                with self._arrays.at_worker(index):
+                with self._arrays.at_worker(index), children_end_here():
                     body(index, communicator)
-            except SystemExit as error:  # an exit of a worker does not end the caller
+            except SystemExit as error:  # a worker's exit does not end the caller
                 raise RuntimeError(
                     f"worker {index} of {self!r} ended before its function had returned: SystemExit: {error}"
                 ) from error

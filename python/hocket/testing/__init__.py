@@ -1,6 +1,6 @@
-"""Tests that run on several ranks: a plugin of pytest, and faults to inject.
+"""Tests that run on several ranks: a plugin for pytest, and faults that a test can inject.
 
-pytest loads the plugin if hocket is installed; else use ``-p hocket.testing.plugin``.
+pytest loads the plugin if hocket is installed. Otherwise use ``-p hocket.testing.plugin``.
 
 >>> @pytest.mark.ranks(1, 2, 4)
 ... def test_sum(comm):
@@ -8,8 +8,8 @@ pytest loads the plugin if hocket is installed; else use ``-p hocket.testing.plu
 ...     comm.all_reduce(x)
 ...     assert (x == comm.size * (comm.size + 1) / 2).all()
 
-Ranks are threads, or with ``--hocket-processes`` processes that are kept from test to test. The
-functions here send signals to ranks that are processes.
+Ranks are threads. With ``--hocket-processes`` they are processes, which are reused by later tests.
+The functions here send signals to ranks that are processes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from ..errors import InvalidArgument
 
 __all__ = ["delay", "kill", "stop"]
 
-#: Asks the process that runs the test to do it: (what, rank, seconds, after).
+#: Asks the process that runs the test for a fault. Arguments: name of the fault, rank, seconds,
+#: after.
 Injector = Callable[[str, int, float, float], None]
 _injectors: list[Injector] = []
 
@@ -29,14 +30,14 @@ _injectors: list[Injector] = []
 def kill(rank: int, *, after: float = 0.0) -> None:
     """Kill the process of a rank of the test by SIGKILL.
 
-    The test goes on without the rank; its end alone fails nothing.
+    The test goes on without this rank. The rank's end alone does not fail the test.
 
     Parameters
     ----------
     rank : int
-        Rank in the test's first communicator; may be the caller's own.
+        Rank in the test's first communicator. It may be the caller's own rank.
     after : float
-        Seconds from now; with it the call returns at once.
+        Seconds from now until the signal. If it is not 0, the call returns at once.
 
     Raises
     ------
@@ -47,7 +48,7 @@ def kill(rank: int, *, after: float = 0.0) -> None:
 
 
 def stop(rank: int, *, after: float = 0.0) -> None:
-    """Stop the process of a rank by SIGSTOP, until the test has ended on all others.
+    """Stop the process of a rank by SIGSTOP, until the test has ended on all other ranks.
 
     For the arguments see `kill`.
     """
@@ -55,7 +56,7 @@ def stop(rank: int, *, after: float = 0.0) -> None:
 
 
 def delay(rank: int, seconds: float, *, after: float = 0.0) -> None:
-    """Stop the process of a rank, and continue it some seconds later.
+    """Stop the process of a rank by SIGSTOP, and continue it after `seconds`.
 
     For the other arguments see `kill`.
     """

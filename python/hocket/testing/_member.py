@@ -1,4 +1,4 @@
-"""The part of a test that runs in a rank's process; see `ProcessRun`."""
+"""The code of a test run that a rank's process executes; see `ProcessRun`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ._runs import call, now, summary_of
 
 
 class Spot(NamedTuple):
-    """Locates a test for a process that has not imported it."""
+    """The place of a test, for a process that has not imported it yet."""
 
     file: str
     qualified_name: str
@@ -34,14 +34,17 @@ class Spot(NamedTuple):
 
 
 class Modules:
-    """The test modules of this process, their `assert`s rewritten as pytest does it."""
+    """The test modules of this process. Their `assert` statements are rewritten as pytest does it.
+    """
 
     def __init__(self) -> None:
         self._config: Any = None
         self._modules: dict[str, Any] = {}
 
     def find(self, spot: Spot) -> Any:
-        """The test's function; a bound method if it belongs to a class."""
+        """Return the test's function. If it belongs to a class, return a bound method of a new
+        object.
+        """
         sys.path[:] = spot.paths
         os.chdir(spot.directory)
         self._configure(spot)
@@ -82,7 +85,8 @@ class Modules:
         from _pytest.assertion.rewrite import assertstate_key
         from _pytest.pathlib import import_path
 
-        # The file counts as a test under any name: it may have been named on the command line.
+        # The file counts as a test file, no matter its name: the user may have named it on the
+        # command line.
         self._config.stash[assertstate_key].hook.fnpats.append(glob.escape(spot.file))
         options: dict[str, Any] = {"mode": spot.import_mode, "root": Path(spot.root)}
         if "consider_namespace_packages" in inspect.signature(import_path).parameters:
@@ -95,7 +99,7 @@ class Modules:
 def run_test(
     member: Member, rank: int, size: int, address: str, spot: Spot, contents: bytes, deadline: float
 ) -> Optional[tuple[float, None, str, str, str]]:
-    """Run a test as one of its ranks. Returns the fields of an `End`, or None if it succeeded."""
+    """Run a test as one of its ranks. Return the fields of an `End`, or None if it succeeded."""
     modules = member.kept.setdefault("modules", Modules())
     try:
         with injecting(member), member.interruptible():
@@ -140,7 +144,9 @@ def _describe(error: BaseException, spot: Spot) -> tuple[float, None, str, str, 
 
 @contextmanager
 def injecting(member: Member) -> Iterator[None]:
-    """Makes `hocket.testing.kill` and the like ask the process that runs the test."""
+    """Make a context in which `hocket.testing.kill` and the like ask the process that runs the
+    test.
+    """
 
     def inject(what: str, rank: int, seconds: float, after: float) -> None:
         if not member.ask(what, rank, float(seconds), float(after)):

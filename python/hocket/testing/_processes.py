@@ -1,4 +1,4 @@
-"""A test on ranks that are processes, which are kept from test to test."""
+"""Runs a test on ranks that are processes, which later tests reuse."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .._jobs.crew import (
 )
 from ._runs import END_SECONDS, LEAVE_SECONDS, End, Ends, Limits, Watch, now, waits
 
-#: Seconds without an answer, after which another member is asked for the last calls.
+#: Seconds after which another member is asked for the last calls, if the first does not answer.
 ANSWER_SECONDS = 0.2
 _SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "delay": signal.SIGSTOP}
 
 
 class ProcessRun:
-    """One run of one test on processes of `crew`. Use it once."""
+    """One run of one test on the processes of `crew`. Use an object only once."""
 
     def __init__(self, crew: Crew, n: int, limits: Limits, show: Callable[[str], Any]) -> None:
         self._crew = crew
@@ -37,21 +37,22 @@ class ProcessRun:
         self._there: set[int] = set()  # ranks that have not ended
         self._gone: set[int] = set()  # ranks whose processes have ended
         self._bad: list[End] = []
-        self._killed: set[int] = set()  # on purpose
+        self._killed: set[int] = set()  # ranks that the test has killed
         self._stopped: set[int] = set()  # ranks stopped on purpose, and not continued yet
         self._faults = False
         self._later: list[tuple[float, int, Callable[[], None]]] = []
         self._count = itertools.count()
         self._calls: list[str] = []
-        # the rank that was asked for its calls, and the time
+        # The rank that was asked for the last calls, and the time of the request.
         self._asked: Optional[tuple[int, float]] = None
         self._looked = 0.0
         self._stacks: dict[int, list[tuple[str, int, str, str]]] = {}
 
     def run(self, task: bytes) -> Optional[Ends]:
-        """Run a pickled (function, arguments); None if all ranks succeeded.
+        """Run a pickled (function, arguments). Return None if all ranks succeeded.
 
-        The function gets the member, the rank, n, an address to meet at, and the arguments.
+        Each member calls the function with itself, its rank, n, the address at which ranks meet,
+        and the arguments.
         """
         self._crew.complete(self._n)
         function, arguments = pickle.loads(task)
@@ -63,7 +64,7 @@ class ProcessRun:
         try:
             self._until_end()
         finally:
-            for rank in self._there | self._gone:  # Ctrl-C, or a test that takes too long
+            for rank in self._there | self._gone:  # after Ctrl-C, or when the test took too long
                 self._crew.end(rank)
             self._labels.end()
         return Ends(self._n, self._bad) if self._bad else None
@@ -77,14 +78,14 @@ class ProcessRun:
             if first is None and now() > begun + self._limits.timeout:
                 why = f"has not ended after {self._limits.timeout:g} s"
                 return self._come_late(sorted(self._there - self._stopped), why)
-            for event in self._crew.events(sorted(self._there), self._next_look(first)):
+            for event in self._crew.events(sorted(self._there), self._next_look()):
                 self._take(event)
             self._do_what_is_due()
             if not self._bad and not self._faults and now() >= self._looked + Watch.LOOK_SECONDS:
                 self._looked = now()
                 self._look(watch)
 
-    def _next_look(self, first: Optional[float]) -> float:
+    def _next_look(self) -> float:
         times = [Watch.LOOK_SECONDS]
         times += [when - now() for when, *_ in self._later[:1]]
         return max(0.0, min(times))
@@ -108,7 +109,7 @@ class ProcessRun:
                 pid = self._crew[rank].pid
                 summary = f"process {pid} {how_it_ended(event.content)}"
                 self._fail(End(rank, now(), None, summary, "", "ended"))
-            self._gone.add(rank)  # other ranks may still ask the system how it ended
+            self._gone.add(rank)  # kept: other ranks may still ask the system how it ended
         else:
             kind, *rest = event.content
             if kind == "done":
@@ -172,9 +173,9 @@ class ProcessRun:
             self._come_late(late, why)
         elif self._there and (self._asked is None or now() > self._asked[1] + ANSWER_SECONDS):
             able = sorted(self._there - stopped) or sorted(self._there)
-            # A rank that answers is at work meanwhile, so it cannot count as idle: a rank that
-            # waits in a call is asked. A rank that does not answer is stopped, or in a library's
-            # code that holds the GIL.
+            # The rank that answers works meanwhile, so it would not count as idle. Therefore a rank
+            # that waits in a call is asked. A rank that does not answer is stopped, or runs code of
+            # a library that holds the GIL.
             before = self._asked[0] if self._asked else -1
             waiting = [r for r in able if r < len(self._calls) and waits(self._calls[r])]
             asked = waiting if waiting and not self._asked else able
@@ -201,7 +202,7 @@ class ProcessRun:
     def _ask_for_stacks(self, ranks: list[int]) -> None:
         for rank in ranks:
             self._crew[rank].send("stack")
-        until = now() + 0.1  # a stopped rank does not answer
+        until = now() + 0.1  # a stopped rank never answers
         while now() < until and any(rank in self._there - set(self._stacks) for rank in ranks):
             for event in self._crew.events(sorted(self._there), until - now()):
                 self._take(event)

@@ -1,4 +1,4 @@
-"""The common part of both ways to run a test on ranks."""
+"""The common code of both ways to run a test on ranks: threads and processes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any, Callable, Optional
 from .._jobs.crew import Clock
 from ..errors import Aborted, PeerDied
 
-#: After a rank has failed, time in seconds for the others to end by themselves; then again until
-#: the test ends in any case.
+#: Seconds after the first rank's failure. After LEAVE_SECONDS the other ranks are interrupted.
+#: After END_SECONDS the test ends in any case.
 LEAVE_SECONDS = 0.2
 END_SECONDS = 0.5
 
 
 def call(function: Callable[..., Any], arguments: dict[str, Any]) -> None:
-    """Run a test's function to its end; an async one in a new event loop."""
+    """Run a test's function to its end. An async function runs in a new event loop."""
     __tracebackhide__ = True
     result = function(**arguments)
     if inspect.iscoroutine(result):
@@ -32,30 +32,31 @@ def call(function: Callable[..., Any], arguments: dict[str, Any]) -> None:
 class Limits:
     """Limits of a test's waits."""
 
-    #: Limit for a rank that does nothing while another waits for it; seconds.
+    #: Seconds for which a rank may do nothing while another rank waits for it.
     patience: float = 0.5
-    #: Limit for the whole test; seconds.
+    #: Seconds that the whole test may take.
     timeout: float = 60.0
 
 
 @dataclass
 class End:
-    """The end of one rank that did not succeed."""
+    """The end of a rank that did not succeed."""
 
     rank: int
     when: float
-    #: The exception, if it was raised in this process.
+    #: The exception, if the rank is a thread of this process.
     error: Optional[BaseException] = None
     #: The error in one line.
     summary: str = ""
-    #: The error as pytest shows it, or a traceback.
+    #: The error as pytest shows it, or the rank's stack.
     text: str = ""
-    #: "error", "skip", "xfail", "ended", or "late": it did not reach a call that others wait in.
+    #: "error", "skip", "xfail", "ended", or "late": the rank did not reach a call in which others
+    #: wait.
     kind: str = "error"
 
     @property
     def is_consequence(self) -> bool:
-        """True if another rank's end may be its cause."""
+        """True if another rank's end may be the cause of this one."""
         return self.kind == "error" and self.summary.split(":")[0] in (
             PeerDied.__name__,
             Aborted.__name__,
@@ -71,18 +72,18 @@ class Ends:
     ends: list[End] = field(default_factory=list)
 
     def first(self) -> End:
-        """The end that caused the others."""
+        """Return the end that caused the others."""
         return min(self.ends, key=lambda end: (end.is_consequence, end.when))
 
     def others(self) -> str:
-        """The rest, a line each."""
+        """Return the other ends as text, one line each."""
         first = self.first()
         rest = sorted((end for end in self.ends if end is not first), key=lambda end: end.rank)
         return "\n".join(f"rank {end.rank}: {end.summary}" for end in rest)
 
 
 class RankFailure(Exception):
-    """A rank of a test has failed, exited, or not come."""
+    """Raised if a rank of a test has failed, has ended, or has not reached a call."""
 
     def __init__(self, ends: Ends) -> None:
         first = ends.first()
@@ -90,32 +91,34 @@ class RankFailure(Exception):
         self.ends = ends
 
     def text(self) -> str:
-        """The whole report, for people."""
+        """Return the whole report, for people."""
         first, others = self.ends.first(), self.ends.others()
         return "\n".join(filter(None, [first.text, str(self), others]))
 
 
 def summary_of(error: BaseException) -> str:
-    """In one line."""
+    """Describe an exception in one line."""
     lines = str(error).splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
 def waits(call: str) -> bool:
-    """True if a rank is in a call, judged by its last known call."""
+    """Return True if a rank waits in a call, judged by its last known call."""
     if call == "no collective call so far":
         return False
     return ", after " in call or not call.endswith(" (finished)")
 
 
 class Watch:
-    """Finds out that a test stands still.
+    """Finds out that a test makes no progress.
 
-    Some ranks wait in calls, and the others do nothing, for as long as `patience`.
+    A test makes no progress if some ranks wait in calls, and all other ranks do nothing, for the
+    time `patience`.
     """
 
     LOOK_SECONDS = 0.05
-    #: Processor time that a look costs by itself.
+    #: Processor seconds between two looks up to which a rank counts as idle. A look itself costs
+    #: some.
     IDLE_SECONDS = 0.03
 
     def __init__(self, patience: float) -> None:
@@ -131,18 +134,18 @@ class Watch:
         there: set[int],
         stopped: Collection[int] = (),
     ) -> list[int]:
-        """The ranks that others wait for in vain; empty while there are none.
+        """Return the ranks for which others wait in vain; empty if there are none.
 
         Parameters
         ----------
         calls : list of str
             The last known call of each rank.
         used : dict
-            For each rank the processor time of its process; None where it is at work.
+            The processor time of each rank's process; None for a process that runs at the moment.
         there : set of int
             Ranks that have not ended.
         stopped : collection of int
-            Ranks that can do nothing, also if they were last seen in a call.
+            Ranks that signals have stopped. They cannot act, even if they were last seen in a call.
         """
         still = self._calls.unchanged((tuple(calls), frozenset(there))) >= self._patience
         able = there.difference(stopped)
@@ -161,5 +164,5 @@ class Watch:
 
 
 def now() -> float:
-    """One clock for all processes of a host."""
+    """Return seconds of a clock that all processes of a host share."""
     return time.monotonic()

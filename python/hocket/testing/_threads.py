@@ -1,4 +1,4 @@
-"""A test on ranks that are threads of this process."""
+"""Runs a test on ranks that are threads of this process."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ._runs import END_SECONDS, LEAVE_SECONDS, End, Ends, Limits, Watch, now, su
 
 
 class _Left(BaseException):
-    """Raised in ranks that are still at work when the test has failed."""
+    """Raised in ranks that still run when the test has failed."""
 
 
 class ThreadRun:
-    """One run of one test. Use it once."""
+    """One run of one test. Use an object only once."""
 
     def __init__(self, n: int, body: Callable[[Communicator], Any], limits: Limits) -> None:
         self._n = n
@@ -30,20 +30,20 @@ class ThreadRun:
         self._limits = limits
         self._comms: dict[int, Communicator] = {}
         self._threads: dict[int, int] = {}  # thread idents of the ranks that have not ended
-        self._numbers: dict[int, int] = {}  # their native thread numbers
+        self._numbers: dict[int, int] = {}  # the native thread ids of the ranks
         self._bad: list[End] = []
         self._stopped = False
         self._ended: list[Optional[BaseException]] = []
         self._running = _thread.allocate_lock()
 
     def run(self) -> Optional[Ends]:
-        """Run the test; None if all ranks succeeded."""
+        """Run the test. Return None if all ranks succeeded."""
         __tracebackhide__ = True
         self._running.acquire()
         _thread.start_new_thread(self._run_all, ())
         watch, begun = Watch(self._limits.patience), now()
         try:
-            # Polls like hocket.run_threads, so that signals are handled.
+            # Polls like hocket.run_threads, so that Python handles signals.
             while not self._running.acquire(timeout=Watch.LOOK_SECONDS):
                 if not self._bad:
                     self._look(watch, begun)
@@ -76,7 +76,7 @@ class ThreadRun:
         try:
             if not self._stopped:
                 self._body(comm)
-            comm.close()  # raises errors of its last calls on a GPU
+            comm.close()  # raises errors of this rank's last calls on a GPU
         except _Left:
             pass
         except BaseException as error:
@@ -103,7 +103,8 @@ class ThreadRun:
                 break
             except (Error, KeyError):
                 continue
-        # A rank that waits in a call may spin, and this thread polls: neither counts as work.
+        # A rank that waits in a call may spin, and this thread polls. The time of both does not
+        # count as work.
         apart = [self._numbers[rank] for rank in there if rank < len(calls) and waits(calls[rank])]
         used = dict.fromkeys(there, processor_time(os.getpid(), [threading.get_native_id(), *apart]))
         late = watch.missing(calls, used, there)
@@ -119,7 +120,7 @@ class ThreadRun:
             self._abort(f"rank {late[0]} of the test {why}")
 
     def _place_of(self, rank: int) -> tuple[str, str]:
-        """The rank's place in one line, and its stack."""
+        """Return the rank's position in its program as one line, and its stack."""
         frame = sys._current_frames().get(self._threads.get(rank, 0))
         if frame is None:
             return "at its end", ""
@@ -130,7 +131,7 @@ class ThreadRun:
         return f"at {at.filename}:{at.lineno} in {at.name}", f"rank {rank} is here:\n{text}"
 
     def _leave(self) -> bool:
-        """Wait for the ranks to end, up to a limit; False if all have."""
+        """Wait for the ranks to end, up to a limit. Return False if all ranks have ended."""
         if self._all_end_within(LEAVE_SECONDS):
             return False
         for thread in list(self._threads.values()):
@@ -146,7 +147,7 @@ class ThreadRun:
         return True
 
     def _all_end_within(self, seconds: float) -> bool:
-        """True if all end in time. Does not wait for ranks that are already counted as late."""
+        """Return True if all ranks end in time. Ranks that already count as late are left out."""
         until = now() + seconds
         while not self._running.acquire(timeout=0.01):
             if now() > until or set(self._threads) <= {e.rank for e in self._bad if e.kind == "late"}:

@@ -1,4 +1,4 @@
-"""The plugin of pytest: `@pytest.mark.ranks(1, 2, 4)` and the fixture `comm`."""
+"""The plugin for pytest: `@pytest.mark.ranks(1, 2, 4)` and the fixture `comm`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Optional
 import pytest
 
 from .._jobs.crew import Crew
-from .._jobs.crew_member import pickler
+from .._jobs.spawn import dumps
 from ._processes import ProcessRun, show_in_test
 from ._runs import Ends, Limits, RankFailure, call
 from ._threads import ThreadRun
@@ -27,7 +27,7 @@ _TEXT = (
 
 
 class Communicators:
-    """A placeholder for the fixture `comm` until the test runs on its ranks."""
+    """Stands for the fixture `comm` until the test runs on its ranks."""
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
@@ -41,7 +41,7 @@ _CREW = pytest.StashKey[Crew]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options."""
+    """Add the plugin's options."""
     group = parser.getgroup("hocket")
     group.addoption(
         "--hocket-processes",
@@ -51,12 +51,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The mark."""
+    """Register the mark `ranks`."""
     config.addinivalue_line("markers", _TEXT)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """The processes go."""
+    """End the processes that were kept for later tests."""
     crew = config.stash.get(_CREW, None)
     if crew is not None:
         crew.close()
@@ -73,12 +73,12 @@ def comm(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def hocket_rank_count(request: pytest.FixtureRequest) -> Any:
-    """Number of ranks of the test."""
+    """Return the number of ranks of the test."""
     return request.param
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test for each number of ranks."""
+    """Make one test for each number of ranks."""
     mark = metafunc.definition.get_closest_marker("ranks")
     if mark is None:
         return
@@ -158,17 +158,16 @@ def _run_in_processes(
 
 
 def _pickled(arguments: dict[str, Any]) -> bytes:
-    dump = pickler()
     for name, value in arguments.items():
         try:
-            dump(value)
+            dumps(value)
         except Exception as error:
             pytest.fail(
                 f"the value of the fixture {name} cannot be sent to the ranks, which are processes: "
                 f"{type(error).__name__}: {error}",
                 pytrace=False,
             )
-    return dump(arguments)
+    return dumps(arguments)
 
 
 def _raise(ends: Ends) -> None:
@@ -190,7 +189,7 @@ def _raise(ends: Ends) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Iterator[None]:
-    """A failure of another process, as text from that process."""
+    """Report a failure in a rank's process by the text that this process has made of it."""
     outcome: Any = yield
     error = call.excinfo.value if call.excinfo is not None else None
     if isinstance(error, RankFailure) and error.__cause__ is None:
@@ -200,14 +199,14 @@ def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Iterator[None]:
 
 
 class _Shown:
-    """A failure as pytest prints it."""
+    """A failure in the form that pytest prints."""
 
     def __init__(self, error: RankFailure) -> None:
         self._text = error.text()
         self.reprcrash = _Crash(str(error))
 
     def toterminal(self, writer: Any) -> None:
-        """Line by line."""
+        """Write the failure line by line."""
         for line in self._text.splitlines():
             writer.line(line, red=line.startswith("E "))
 
@@ -216,7 +215,7 @@ class _Shown:
 
 
 class _Crash:
-    """A failure for pytest's short summary."""
+    """A failure in the form of pytest's short summary."""
 
     def __init__(self, message: str) -> None:
         self.message = message

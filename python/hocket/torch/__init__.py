@@ -4,9 +4,9 @@
 >>> import hocket.torch
 >>> dist.init_process_group("hocket")
 
-hocket can also serve one kind of tensors beside another backend: ``"cpu:hocket,cuda:nccl"``. The
-ranks find each other by torch.distributed's own store, under torchrun, MPI, Slurm or ``hocket
-run``.
+hocket can also carry the tensors of one kind of device beside another backend:
+``"cpu:hocket,cuda:nccl"``. The ranks find each other by torch.distributed's own store, under
+torchrun, MPI, Slurm or ``hocket run``.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import importlib
 
 try:
     import torch.distributed as dist
-except ImportError as error:
+except ImportError as _error:
     raise ImportError(
-        f"hocket.torch needs PyTorch, which cannot be imported: {error}. Install it "
+        f"hocket.torch needs PyTorch, which cannot be imported: {_error}. Install it "
         "(pip install torch), or use hocket without it"
-    ) from error
+    ) from _error
 
 
 if not dist.is_available():
     raise ImportError("this PyTorch was built without torch.distributed")
 
-if not hasattr(dist.AllreduceOptions(), "asyncOp"):  # true if a caller waits
+if not hasattr(dist.AllreduceOptions(), "asyncOp"):  # tells whether the caller waits for the call
     from torch import __version__
 
     raise ImportError(
@@ -41,7 +41,8 @@ from ._rendezvous import HocketStore  # noqa: E402
 
 register()
 for _name in (
-    "backend batches calls futures group joining spans straight streams texts whole work"
+    "backend backend_as_group batches calls error_texts fast_path futures group joining "
+    "profiler_spans streams work"
 ).split():
     keep_out(importlib.import_module(f"{__name__}._{_name}"))
 

@@ -1,4 +1,4 @@
-"""The backend itself: the interface of a process group, without its calls on tensors."""
+"""The backend: the interface of a process group, except its calls on tensors."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from torch._C._distributed_c10d import Backend, ProcessGroup
 
 import hocket
 
-from ._forms import FORMS, completed, is_options
+from ._error_texts import in_words, late_barrier, late_monitored_barrier
 from ._meeting import Place
 from ._membership import Membership
-from ._spans import in_a_span
-from ._texts import in_words, late_barrier, late_monitored_barrier
+from ._overloads import OVERLOADS, completed, is_options
+from ._profiler_spans import in_a_span
 from ._verbs import Batch, Handle
 from ._work import Kind, Together
 
 
 def _base() -> Any:
-    """The base class of backends in Python: Backend in newer PyTorch, whole groups in older."""
+    """Return the base class of backends in Python: Backend in newer PyTorch, ProcessGroup in older.
+    """
     try:
         Backend(0, 1)
     except TypeError:
@@ -38,7 +39,7 @@ _SHORTEST = timedelta(milliseconds=1)
 
 
 def _given(timeout: Optional[timedelta]) -> Optional[timedelta]:
-    """A call's own timeout. PyTorch passes a negative one if the call has none."""
+    """Return a call's own timeout, or None if it has none; PyTorch then passes a negative one."""
     return timeout if timeout is not None and timeout >= timedelta(0) else None
 
 
@@ -46,10 +47,11 @@ class HocketBackend(Membership, Base):  # type: ignore[misc]
     """A process group of torch.distributed over a communicator of hocket.
 
     A resource, made by ``dist.init_process_group`` and ``dist.new_group``. Synchronous calls block
-    here without the GIL. hocket's progress thread moves asynchronous calls on host memory.
+    the caller without the GIL. hocket's progress thread carries asynchronous calls on host memory.
     Asynchronous calls on CUDA tensors run on the group's own stream, and `wait` makes the current
-    stream wait for it. Synchronous ones run on the current stream. Errors are hocket's own
-    (`hocket.errors`); after `PeerDied`, a deadline, `Mismatch` or `abort` every later call raises.
+    stream wait for this one. Synchronous calls on CUDA tensors run on the current stream. Errors
+    are hocket's (`hocket.errors`). After `PeerDied`, `DeadlineExceeded`, `Mismatch` or `abort`,
+    every later call raises.
     """
 
     def __init__(
@@ -62,32 +64,32 @@ class HocketBackend(Membership, Base):  # type: ignore[misc]
 
     @property
     def communicator(self) -> hocket.Communicator:
-        """hocket's communicator, with features beyond torch.distributed."""
+        """hocket's communicator, which has features beyond torch.distributed."""
         return self._comm
 
-    # Attributes that PyTorch asks for beyond the calls below. Without them its own look-up never
-    # ends.
+    # PyTorch reads these attributes in addition to the calls below. Without them, its own look-up
+    # never ends.
     supports_splitting = True
     supports_window = False
     _supports_time_estimate = False
 
     @property
     def supports_coalescing(self) -> bool:
-        """True if PyTorch marks the start and end of a batch of messages: in a HocketGroup, with
-        GPUs.
+        """True if PyTorch marks the start and end of a batch of messages. It does so in a
+        HocketGroup with GPUs.
         """
         return self.marks_batches and torch.cuda.is_initialized()
 
     def eager_connect_single_device(self, device: Any) -> None:
-        """Called for a group with a fixed device: introduces GPUs to each other."""
+        """Connect the ranks' GPUs. PyTorch calls it for a group that has a fixed device."""
         if torch.device(device).type == "cuda" and torch.cuda.is_available():
             self._comm.barrier(stream=torch.cuda.current_stream(device))
 
     def split_off(
         self, ranks: Sequence[int], timeout: Optional[timedelta]
     ) -> Optional[hocket.Communicator]:
-        """Called on all ranks. Returns the communicator of `ranks`, in their order; None
-        elsewhere.
+        """Split the communicator; all ranks call it. Return the communicator of `ranks`, in their
+        order. Return None on ranks that are not listed.
         """
         member = self._comm.rank in ranks
         comm = self._comm.split(
@@ -100,15 +102,15 @@ class HocketBackend(Membership, Base):  # type: ignore[misc]
         return comm
 
     def perform_nocolor_split(self, device: Any) -> None:
-        """Called if a new group excludes this rank. There is nothing to do."""
+        """Do nothing. PyTorch calls it on a rank that a new group excludes."""
 
     @property
     def options(self) -> Any:
-        """Options of PyTorch's class; hocket adds none."""
+        """Options of PyTorch's class. hocket adds no options."""
         return Backend.Options("hocket", timedelta(seconds=min(self._comm.deadline, 1e9)))
 
     def getBackendName(self) -> str:  # noqa: N802: PyTorch's name
-        """"hocket"."""
+        """Return "hocket"."""
         return "hocket"
 
     def _start_coalescing(self, _device: torch.device) -> None:
@@ -117,13 +119,14 @@ class HocketBackend(Membership, Base):  # type: ignore[misc]
 
     def _end_coalescing(self, _device: torch.device) -> Any:
         collected, batch = self.made.collected, self.made.batch
+        assert collected is not None and batch is not None  # PyTorch has called _start_coalescing
         self.made.collected = self.made.batch = None
         self.is_collecting -= 1
         return Together(collected + batch.go())
 
-    def barrier(self, opts: Any = None) -> Handle:
-        """``dist.barrier``."""
-        if torch.cuda.is_initialized():  # nothing is left on the streams at this point
+    def barrier(self, opts: Any = None) -> Optional[Handle]:
+        """Implements ``dist.barrier``."""
+        if torch.cuda.is_initialized():  # a barrier leaves no earlier work on the streams
             torch.cuda.current_stream().synchronize()
             self._streams.synchronize()
         timeout = _given(getattr(opts, "timeout", None))
@@ -133,17 +136,17 @@ class HocketBackend(Membership, Base):  # type: ignore[misc]
             self._comm.barrier(timeout)
         except hocket.DeadlineExceeded as error:
             raise late_barrier(error) from None
-        self._shared.pending.settle()
+        self._shared.pending.drop_ended()
         return self._finished([])
 
     def monitored_barrier(self, options: Any = None, wait_all_ranks: bool = False) -> None:
-        """``dist.monitored_barrier``: a barrier whose error names all missing ranks.
+        """Implements ``dist.monitored_barrier``: a barrier whose error names all missing ranks.
 
-        `options`, or the timeout itself in older PyTorch.
+        `options` are PyTorch's options. In older PyTorch it is the timeout.
         """
         timeout = options if isinstance(options, timedelta) else getattr(options, "timeout", None)
         has_time = timeout != timedelta(0)
-        if not has_time:  # whoever is there already; hocket has no limit of zero
+        if not has_time:  # counts only ranks that are there already; hocket has no limit of zero
             timeout = _SHORTEST
         try:
             self._comm.barrier(_given(timeout))
@@ -153,14 +156,15 @@ class HocketBackend(Membership, Base):  # type: ignore[misc]
             ) from None
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """The deadline of later calls."""
+        """Set the deadline of later calls."""
         self._comm.deadline = timeout
 
-    _set_default_timeout = set_timeout  # the name under which older programs call it
+    _set_default_timeout = set_timeout  # older programs call it by this name
 
     @contextlib.contextmanager
     def lasting(self, timeout: Optional[timedelta]) -> Iterator[None]:
-        """Give calls that start within the context this deadline; None for the group's."""
+        """Make a context in which calls that start have this deadline. None stands for the group's.
+        """
         usual = self._comm.deadline
         self._comm.deadline = usual if _given(timeout) is None else timeout
         try:
@@ -169,16 +173,17 @@ class HocketBackend(Membership, Base):  # type: ignore[misc]
             self._comm.deadline = usual
 
     def abort(self) -> None:
-        """End the pending and later calls of all ranks, now."""
+        """End the pending and later calls of all ranks at once."""
         self._comm.abort("torch.distributed aborted the process group")
 
     def shutdown(self) -> None:
-        """Wait for this rank's calls, except receives; called by ``dist.destroy_process_group``.
+        """Wait for this rank's calls, except receives. ``dist.destroy_process_group`` calls it.
 
         Raises
         ------
         Error
-            The first error of one of them that no call has raised. The group has ended in any case.
+            The first error of these calls, if no call has raised an error before. The group has
+            ended in any case.
         """
         if self._is_shut:
             return
@@ -196,10 +201,10 @@ class HocketBackend(Membership, Base):  # type: ignore[misc]
             raise error
 
     def _set_sequence_number_for_group(self) -> None:
-        """Ignored: hocket counts its calls by itself."""
+        """Do nothing: hocket counts its calls itself."""
 
     def _get_sequence_number_for_group(self) -> int:
-        """The number of the last call that this rank made."""
+        """Return the number of the last call that this rank has made."""
         calls = self._comm.recent_calls()
         return calls[-1].sequence if calls else 0
 
@@ -216,21 +221,23 @@ _MESSAGES = ("send", "recv", "recv_anysource", "_end_coalescing")
 
 
 def _as_collective(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-    """Run a call in its turn. If it is refused or fails before its start, all ranks are told."""
-    form = FORMS.get(name)
-    with_options = -1 if form is None else form.places + 1
+    """Wrap a collective call. It runs in its turn. If it is refused or fails before its start, all
+    ranks are told.
+    """
+    overload = OVERLOADS.get(name)
+    with_options = -1 if overload is None else overload.places + 1
 
     @functools.wraps(call)
     def collective(self: HocketBackend, *arguments: Any, **named: Any) -> Any:
         if self._shared.turns.open:
             self._shared.turns.come()
         try:
-            # Called by torch.distributed.
+            # torch.distributed has made the call, in the usual form.
             if len(arguments) == with_options and not named and is_options(arguments[-1]):
                 return call(self, *arguments)
-            if form is None:
+            if overload is None:
                 return call(self, *arguments, **named)
-            whole, rest = completed(form, arguments, named)
+            whole, rest = completed(overload, arguments, named)
             with self.lasting(getattr(whole[-1], "timeout", None)):
                 return call(self, *whole, **rest)
         except Exception as error:

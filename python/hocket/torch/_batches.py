@@ -1,7 +1,8 @@
-"""Batches of messages, for a PyTorch that starts messages one by one in groups of other classes.
+"""Starts the messages of a batch together, where PyTorch would start them one by one.
 
-On GPUs each message would wait for the one before it. Ranks that all begin with a send would wait
-for each other.
+Some versions of PyTorch start the messages of a batch one by one in groups of other classes than
+its own. On GPUs, each message would then wait for the message before it. Ranks that all begin with
+a send would wait for each other forever.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _theirs: Any = distributed_c10d.batch_isend_irecv
 
 @functools.wraps(_theirs)
 def batch_isend_irecv(p2p_op_list: list[Any]) -> list[Any]:
-    """PyTorch's class, except that GPU messages over hocket start together."""
+    """Do the same as PyTorch's function, except that GPU messages over hocket start together."""
     group = p2p_op_list[0].group if p2p_op_list else None
     group = group or dist.group.WORLD
     backend = group.backend if isinstance(group, HocketGroup) else group
@@ -38,6 +39,6 @@ def batch_isend_irecv(p2p_op_list: list[Any]) -> list[Any]:
 
 
 def install() -> None:
-    """Replace PyTorch's class, if needed."""
+    """Replace PyTorch's function, in versions that need it."""
     if "type(group) is ProcessGroup" in inspect.getsource(_theirs):
         dist.batch_isend_irecv = distributed_c10d.batch_isend_irecv = batch_isend_irecv  # type: ignore[assignment, unused-ignore]

@@ -1,4 +1,4 @@
-"""torch.distributed's calls on tensors, made by hocket."""
+"""The calls of torch.distributed on tensors, carried out by hocket."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import torch
 
 import hocket
 
+from ._chunks import reduce_scatter_in_chunks, takes_chunks
 from ._layout import (
     Layout,
     all_back,
@@ -23,7 +24,6 @@ from ._layout import (
     sent_parts,
 )
 from ._ops import op_of, summand
-from ._pieces import reduce_scatter_in_pieces, takes_pieces
 from ._sparse import all_reduce_sparse
 from ._streams import OnStream
 from ._verbs import Batch, Handle, Tensors, Verbs
@@ -45,19 +45,19 @@ def _one(tensors: Sequence[Any], name: str) -> Any:
 
 
 def _is_long(tensor: torch.Tensor) -> bool:
-    """True if copying a rank's part costs more than the v-forms add to a call."""
+    """Return True if copying a rank's part costs more time than the v-forms add to a call."""
     return not tensor.is_cuda and tensor.numel() * tensor.element_size() >= 1 << 15
 
 
 class Calls(Verbs):
-    """The calls of a process group, under the names by which PyTorch asks a backend for them.
+    """The calls of a process group, under the names by which PyTorch calls them on a backend.
 
-    Part of `HocketBackend`, which says what holds for them.
+    Part of `HocketBackend`, whose docstring also describes these calls.
     """
 
     # --- Reductions ---------------------------------------------------------------------------
     def allreduce(self, tensors: Tensors, options: Any) -> Optional[Handle]:
-        """``dist.all_reduce``."""
+        """Implements ``dist.all_reduce``."""
         tensor, op = _one(tensors, "tensors"), op_of(options)
         if tensor.layout is not torch.strided:
             all_reduce_sparse(self._comm, tensor, op)
@@ -69,11 +69,11 @@ class Calls(Verbs):
         arguments = (source, layout.dense, op)
         return self._run("all_reduce", arguments, options.asyncOp, tensors, layout.back)
 
-    allreduce_sparse = allreduce  # what PyTorch calls for sparse CUDA tensors
+    allreduce_sparse = allreduce  # PyTorch calls it for sparse CUDA tensors
 
     def allreduce_coalesced(self, tensors: Tensors, options: Any) -> Optional[Handle]:
-        """``dist.all_reduce`` of several tensors at once; a tensor that is listed twice is
-        summed once.
+        """Implements ``dist.all_reduce`` of several tensors at once. A tensor that is listed twice
+        is summed once.
         """
         _some(tensors, "tensors")
         layouts = [Layout(tensor) for tensor in tensors]
@@ -89,7 +89,7 @@ class Calls(Verbs):
         return self._run("all_reduce_coalesced", (sources, op), options.asyncOp, tensors, back)
 
     def reduce(self, tensors: Tensors, options: Any) -> Optional[Handle]:
-        """``dist.reduce``: in place at the root."""
+        """Implements ``dist.reduce``: in place at the root."""
         layout = Layout(_one(tensors, "tensors"))
         source, op = summand(layout.dense, options)
         out, back = None, None
@@ -101,7 +101,7 @@ class Calls(Verbs):
     def reduce_scatter_single(
         self, output: torch.Tensor, input: torch.Tensor, options: Any
     ) -> Optional[Handle]:
-        """``dist.reduce_scatter_tensor``."""
+        """Implements ``dist.reduce_scatter_tensor``."""
         out = Layout(output)
         source, op = summand(as_dense(input), options)
         arguments = (source, out.dense, op)
@@ -110,14 +110,14 @@ class Calls(Verbs):
     _reduce_scatter_base = reduce_scatter_single
 
     def reduce_scatter(self, outputs: Tensors, inputs: list[Tensors], options: Any) -> Optional[Handle]:
-        """``dist.reduce_scatter``; the tensors may differ in size."""
+        """Implements ``dist.reduce_scatter``. The tensors may differ in size."""
         output, parts = _one(outputs, "outputs"), _one(inputs, "input_lists")
         self._check_list(parts, "input_list")
         out = Layout(output)
         counts = [part.numel() for part in parts]
         op = op_of(options)
-        if op is not None and takes_pieces(parts, options.asyncOp):
-            reduce_scatter_in_pieces(self._comm, parts, out.flat, op)
+        if op is not None and takes_chunks(parts, options.asyncOp):
+            reduce_scatter_in_chunks(self._comm, parts, out.flat, op)
             out.copy_back()
             return self._finished(outputs)
         source, op = summand(each_flat(parts), options)
@@ -127,7 +127,7 @@ class Calls(Verbs):
     def reduce_scatter_single_coalesced(
         self, outputs: Tensors, inputs: Tensors, options: Any
     ) -> Optional[Handle]:
-        """``dist.reduce_scatter_tensor`` of several at once."""
+        """Implements ``dist.reduce_scatter_tensor`` of several tensors at once."""
         _some(outputs, "outputs")
         layouts = [Layout(output) for output in outputs]
         every = [summand(as_dense(tensor), options) for tensor in inputs]
@@ -140,13 +140,13 @@ class Calls(Verbs):
 
     # --- Movement -----------------------------------------------------------------------------
     def broadcast(self, tensors: Tensors, options: Any) -> Optional[Handle]:
-        """``dist.broadcast``."""
+        """Implements ``dist.broadcast``."""
         layout = Layout(_one(tensors, "tensors"))
         arguments = (layout.dense, options.rootRank)
         return self._run("broadcast", arguments, options.asyncOp, tensors, layout.back)
 
     def all_gather_single(self, output: torch.Tensor, input: torch.Tensor, options: Any) -> Optional[Handle]:
-        """``dist.all_gather_into_tensor``."""
+        """Implements ``dist.all_gather_into_tensor``."""
         out = Layout(output)
         arguments = (as_dense(input), out.dense)
         return self._run("all_gather", arguments, options.asyncOp, [output], out.back)
@@ -154,7 +154,7 @@ class Calls(Verbs):
     _allgather_base = all_gather_single
 
     def allgather(self, outputs: list[Tensors], inputs: Tensors, options: Any) -> Optional[Handle]:
-        """``dist.all_gather``; the tensors may differ in size."""
+        """Implements ``dist.all_gather``. The tensors may differ in size."""
         parts = _one(outputs, "output_lists")
         self._check_list(parts, "tensor_list")
         gathered, counts, after = received_parts(parts)
@@ -165,7 +165,9 @@ class Calls(Verbs):
         return handle
 
     def allgather_coalesced(self, outputs: list[Tensors], inputs: Tensors, options: Any) -> Optional[Handle]:
-        """``dist.all_gather`` of several tensors, one list of outputs a rank."""
+        """Implements ``dist.all_gather`` of several tensors, with one list of outputs for each
+        rank.
+        """
         _some(inputs, "tensors")
         for place, tensor in enumerate(inputs):
             Calls.allgather(self, [[rank[place] for rank in outputs]], [tensor], _Blocking)
@@ -175,7 +177,7 @@ class Calls(Verbs):
     def all_gather_single_coalesced(
         self, outputs: Tensors, inputs: Tensors, options: Any = None
     ) -> Optional[Handle]:
-        """``dist.all_gather_into_tensor`` of several at once."""
+        """Implements ``dist.all_gather_into_tensor`` of several tensors at once."""
         _some(outputs, "outputs")
         layouts = [Layout(output) for output in outputs]
         out = [layout.dense for layout in layouts]
@@ -186,9 +188,10 @@ class Calls(Verbs):
     allgather_into_tensor_coalesced = all_gather_single_coalesced
 
     def gather(self, outputs: list[Tensors], inputs: Tensors, options: Any) -> Optional[Handle]:
-        """``dist.gather``."""
+        """Implements ``dist.gather``."""
         tensor = _one(inputs, "tensors")
-        # depends on values that are the same on all ranks, which must make the same call
+        # All ranks must choose the same call, so the choice depends on values that are equal on all
+        # ranks.
         listed = _is_long(tensor)
         out: Any = None
         after = None
@@ -208,7 +211,7 @@ class Calls(Verbs):
         return self._run("gather_v", arguments, options.asyncOp, result, after)
 
     def gather_single(self, output: Any, input: torch.Tensor, options: Any) -> Optional[Handle]:
-        """``dist.gather_single``."""
+        """Implements ``dist.gather_single``."""
         if self._comm.rank != options.rootRank:
             arguments: tuple[Any, ...] = (as_dense(input), None, options.rootRank)
             return self._run("gather", arguments, options.asyncOp, [input])
@@ -217,7 +220,7 @@ class Calls(Verbs):
         return self._run("gather", arguments, options.asyncOp, [output], out.back)
 
     def scatter(self, outputs: Tensors, inputs: list[Tensors], options: Any) -> Optional[Handle]:
-        """``dist.scatter``."""
+        """Implements ``dist.scatter``."""
         out = Layout(_one(outputs, "tensors"))
         parts: Any = None
         counts = None
@@ -240,7 +243,7 @@ class Calls(Verbs):
         input_splits: list[int],
         options: Any,
     ) -> Optional[Handle]:
-        """``dist.all_to_all_single``; splits count rows."""
+        """Implements ``dist.all_to_all_single``. Splits count rows."""
         out = Layout(output)
         if not output_splits and not input_splits:
             arguments: tuple[Any, ...] = (as_dense(input), out.dense)
@@ -254,7 +257,7 @@ class Calls(Verbs):
     alltoall_base = all_to_all_single
 
     def alltoall(self, outputs: Tensors, inputs: Tensors, options: Any) -> Optional[Handle]:
-        """``dist.all_to_all``; the tensors may differ in size."""
+        """Implements ``dist.all_to_all``. The tensors may differ in size."""
         self._check_list(outputs, "output_tensor_list")
         self._check_list(inputs, "input_tensor_list")
         out, came, after = received_parts(outputs)
@@ -264,7 +267,7 @@ class Calls(Verbs):
 
     # --- Between two ranks ----------------------------------------------------------------------
     def send(self, tensors: Tensors, destination: int, tag: int) -> Handle:
-        """``dist.send``, ``dist.isend``."""
+        """Implements ``dist.send`` and ``dist.isend``."""
         tensor = _one(tensors, "tensors")
         source = as_dense(tensor)
         if not tensor.is_cuda:
@@ -278,7 +281,7 @@ class Calls(Verbs):
         return self._started(self._on_own(stream, tensors, [source], work))
 
     def recv(self, tensors: Tensors, source: int, tag: int) -> Handle:
-        """``dist.recv``, ``dist.irecv``."""
+        """Implements ``dist.recv`` and ``dist.irecv``."""
         tensor = _one(tensors, "tensors")
         layout = Layout(tensor)
         out, after = layout.dense, layout.back
@@ -293,7 +296,7 @@ class Calls(Verbs):
         return self._started(self._on_own(stream, tensors, [out, tensor], work, after))
 
     def recv_anysource(self, tensors: Tensors, tag: int) -> Handle:
-        """``dist.recv`` and ``dist.irecv`` without `src`; on host memory."""
+        """Implements ``dist.recv`` and ``dist.irecv`` without `src`; only on host memory."""
         if not self.hands_on:
             raise NotImplementedError(
                 "recv without src: this PyTorch has no way to hear from a backend who sent; give src, "
@@ -309,6 +312,6 @@ class Calls(Verbs):
 
 
 class _Blocking:
-    """Options of a synchronous call."""
+    """Stands for the options of a synchronous call."""
 
     asyncOp = False  # noqa: N815: PyTorch's name

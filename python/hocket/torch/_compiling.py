@@ -1,8 +1,8 @@
 """Keeps torch.compile out of hocket's code.
 
-torch.compile never looks into PyTorch's own backends, which are C++. A compiled module makes calls
-as it runs, such as DDP's broadcast of its buffers. Without this, torch.compile would try to compile
-hocket's code there, and fail.
+torch.compile does not compile PyTorch's own backends, because they are C++. A compiled module makes
+calls while it runs, such as DDP's broadcast of its buffers. Without this module, torch.compile
+would try to compile hocket's code in these calls, and fail.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import torch
 
 
 def keep_out(module: Any) -> None:
-    """Run the functions of `module`, and all that they call, uncompiled.
+    """Run the functions of `module`, and all functions that they call, uncompiled.
 
-    Uses the C interface: `torch.compiler.disable` would import the compiler, which takes seconds.
+    This uses the C interface, because `torch.compiler.disable` would import the compiler, which
+    takes seconds.
     """
     frames: Any = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
     if not hasattr(frames, "set_code_exec_strategy"):
-        return  # another version of PyTorch, with another interface
+        return  # this version of PyTorch has another interface
     skip = frames._FrameAction.SKIP
     strategy = frames._FrameExecStrategy(skip, skip)
     for code in _codes(module):

@@ -1,4 +1,4 @@
-"""Creates process groups: the ranks meet by torch.distributed's store."""
+"""Creates process groups, whose ranks meet at torch.distributed's store."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from torch.distributed.rendezvous import register_rendezvous_handler
 
 from . import _batches, _extraction, _hooks, _joining, _shrinking
 from ._backend import Base, HocketBackend
+from ._backend_as_group import BackendAsGroup
 from ._group import HocketGroup, backends_by_device, whole_group
 from ._meeting import Place
 from ._membership import Unformed
 from ._rendezvous import by_launcher
-from ._whole import WholeBackend
 
 
 def create(options: Any, backend_options: Any = None) -> Union[HocketGroup, HocketBackend]:
-    """Create a group; torch.distributed calls it on each member."""
+    """Create a group. torch.distributed calls it on each member."""
     known = sys._getframe(1).f_locals
     if Base is ProcessGroup:
         _refuse_others(known)
@@ -31,7 +31,7 @@ def create(options: Any, backend_options: Any = None) -> Union[HocketGroup, Hock
     else:
         comm = place.meet(options.group_rank, options.group_size)
     if Base is ProcessGroup:
-        group = WholeBackend(comm, str(options.group_id), place)
+        group = BackendAsGroup(comm, str(options.group_id), place)
         group.bind(known.get("device_id"))
         return group
     backend = HocketBackend(comm, str(options.group_id), place)
@@ -40,7 +40,9 @@ def create(options: Any, backend_options: Any = None) -> Union[HocketGroup, Hock
 
 
 def _name_of(options: Any) -> str:
-    """The group's name in errors: "world" for all ranks, else PyTorch's name and the members."""
+    """Return the group's name in errors: "world" for all ranks, else PyTorch's name and the
+    members.
+    """
     ranks = list(options.global_ranks_in_group)
     if not ranks:
         return "world"
@@ -48,13 +50,11 @@ def _name_of(options: Any) -> str:
     return f"group {options.group_id} of ranks {shown}"
 
 
-_SHOWN = 8  # members of a group, in its name
+_SHOWN = 8  # number of members that a group's name shows
 
 
 def _refuse_others(known: dict[str, Any]) -> None:
-    """This PyTorch would make a Python backend carry all devices, although others were asked
-    for.
-    """
+    """Refuse other backends if this PyTorch would use a Python backend for all devices."""
     others = {n: d for d, n in backends_by_device(known).items() if n != "hocket"}
     for name, device in others.items():
         raise ValueError(
@@ -65,8 +65,7 @@ def _refuse_others(known: dict[str, Any]) -> None:
 
 
 def register() -> None:
-    """Register "hocket" and "hocket://" with torch.distributed; importing `hocket.torch` does
-    it.
+    """Register "hocket" and "hocket://" with torch.distributed. Importing `hocket.torch` does it.
     """
     if "HOCKET" in dist.Backend._plugins:
         return
@@ -76,6 +75,6 @@ def register() -> None:
     _hooks.install()
     _shrinking.install()
     register_rendezvous_handler("hocket", by_launcher)
-    # PyTorch reports these as the devices of a group's tensors.
+    # PyTorch reports these devices as those of a group's tensors.
     devices = ["cpu", "cuda"] if torch.cuda.device_count() > 0 else ["cpu"]
     dist.Backend.register_backend("hocket", create, extended_api=True, devices=devices)

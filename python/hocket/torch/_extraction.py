@@ -1,7 +1,7 @@
-"""The tensors in a future's value, which PyTorch finds by pickling the value.
+"""Finds the tensors in a future's value quickly. PyTorch finds them by pickling the value.
 
-It does so when the value is set, and again when its C++ code takes the value, as in every step of
-DDP. A list of tensors, as collectives give it, needs no pickling.
+PyTorch pickles when the value is set, and again when its C++ code takes the value, as in every step
+of DDP. The value of a collective is a list of tensors, which needs no pickling.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _theirs: Any = getattr(internal, "_extract_tensors", None)
 
 @functools.wraps(_theirs)
 def extract_tensors(obj: Any) -> Any:
-    """PyTorch's function, but quicker for a list of tensors."""
+    """Do the same as PyTorch's function, but faster for a list of tensors."""
     if type(obj) is list:
         for each in obj:
             if not isinstance(each, torch.Tensor):

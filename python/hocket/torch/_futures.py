@@ -1,7 +1,7 @@
-"""Futures of calls on host memory: each gets its value as its own call ends.
+"""Futures of calls on host memory. Each future gets its value when its call ends.
 
-A callback of a future may make calls itself, and wait for their futures. So a thread that sets a
-future's value first makes sure that another thread can handle further ends.
+A future's callback may make calls itself, and wait for their futures. So a thread that sets a
+future's value first makes sure that another thread waits for further ends.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ import hocket
 class CallbackPlace:
     """The place of a callback in the order of its group's calls. A value.
 
-    Places are compared as tuples: a callback that is attached inside a callback is part of that
-    one.
+    Places are compared as tuples. A callback that is attached inside another callback has a place
+    within that callback's place: (3, 0) lies within (3,).
     """
 
     def __init__(self, turns: CallbackOrder, place: tuple[int, ...]) -> None:
         self._turns = turns
         self.place = place
-        self.inner = itertools.count()
+        self.inner: itertools.count[int] = itertools.count()
 
     def __enter__(self) -> None:
         self._before = getattr(self._turns.running, "turn", None)
@@ -38,22 +38,24 @@ class CallbackPlace:
 
 
 class CallbackOrder:
-    """Keeps the calls of callbacks in one order on all ranks.
+    """Makes all ranks run the calls of callbacks in the same order.
 
-    Callbacks run when a call has ended, a moment that differs by rank, but collectives must come in
-    the same order everywhere. So they come as if the callback had run at once when it was attached.
-    A thread that makes a call waits until all earlier callbacks have run.
+    A callback runs when its call has ended, which is at different times on different ranks. But
+    collectives must be made in the same order on all ranks. So callbacks make their calls as if
+    each callback had run at once when it was attached. A thread that makes a call waits until all
+    earlier callbacks have run.
     """
 
     def __init__(self, comm: hocket.Communicator) -> None:
         self._comm = comm
         self._changed = threading.Condition()
-        self.running = threading.local()  # `turn`: the turn of the running callback of this thread
+        # Its attribute `turn` is the place of the callback that the thread runs.
+        self.running: threading.local = threading.local()
         self._outer = itertools.count()
         self.open: dict[tuple[int, ...], CallbackPlace] = {}  # callbacks that have not run, by place
 
     def take(self) -> CallbackPlace:
-        """Reserve a place for a callback that is attached now."""
+        """Reserve a place for a callback that is being attached."""
         within = getattr(self.running, "turn", None)
         place = (next(self._outer),) if within is None else (*within.place, next(within.inner))
         turn = CallbackPlace(self, place)
@@ -62,18 +64,18 @@ class CallbackOrder:
         return turn
 
     def end(self, turn: CallbackPlace) -> None:
-        """It has run."""
+        """Note that the callback of this place has run."""
         with self._changed:
             del self.open[turn.place]
             self._changed.notify_all()
 
     def come(self) -> None:
-        """Returns when a collective may be called; to be asked only where some are `open`.
+        """Wait until this thread may make a collective call. Call it only if `open` is not empty.
 
         Raises
         ------
         DeadlineExceeded
-            A callback has not run, or does not end.
+            A callback has not run, or has not ended, within the communicator's deadline.
         """
         within = getattr(self.running, "turn", None)
         limit = self._comm.deadline
@@ -91,17 +93,18 @@ class CallbackOrder:
             return bool(self.open)
         mine = within.place
         for place in self.open:
-            # Callbacks attached earlier or in this one; not those that contain this one.
+            # Wait for callbacks that were attached earlier, and for callbacks attached inside this
+            # one. Do not wait for callbacks that contain this one.
             if (place < mine and mine[: len(place)] != place) or place[: len(mine)] == mine != place:
                 return True
         return False
 
 
-_LONG = 3e6  # s; the longest timeout that threads take
+_LONG = 3e6  # seconds; the longest timeout that Python's locks accept
 
 
 class _Failure:
-    """The future's value after a failed call."""
+    """A future's value after a failed call."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
@@ -110,22 +113,22 @@ class _Failure:
         return f"the error of a call ({type(self.error).__name__}: {self.error})"
 
 
-_Future: Any = torch.futures.Future  # PyTorch's class, which takes a type argument
-# The methods of its base in C++, without those of Python around them.
+_Future: Any = torch.futures.Future  # untyped, because PyTorch's class takes a type argument
+# Methods of the C++ base class. Calling them directly skips the Python methods that wrap them.
 _initialize: Any = torch._C.Future.__init__
 set_result: Any = torch._C.Future.set_result
 
 
 class CallFuture(_Future):  # type: ignore[misc]
-    """PyTorch's future, except that callbacks have their place in the order of calls."""
+    """PyTorch's future, but its callbacks have places in the order of the group's calls."""
 
     def __init__(self, turns: CallbackOrder) -> None:
         _initialize(self, [])
         self._turns = turns
 
     def set_exception(self, error: BaseException) -> None:
-        """Fail the future. PyTorch's C++ code takes the exception for the value, so it must
-        print well there.
+        """Fail the future. PyTorch's C++ code takes a `_Failure` for the value, so a `_Failure`
+        must print well.
         """
 
         def unwrap(failure: _Failure) -> Any:
@@ -135,8 +138,8 @@ class CallFuture(_Future):  # type: ignore[misc]
         self.set_result(_Failure(error))
 
     def then(self, callback: Callable[[Any], Any]) -> Any:
-        """A future of the result of `callback(self)`, which is called when this one has its
-        value.
+        """Return a future of the result of `callback(self)`, which is called when this future has
+        its value.
         """
         following = CallFuture(self._turns)
 
@@ -154,7 +157,7 @@ class CallFuture(_Future):  # type: ignore[misc]
         return following
 
     def add_done_callback(self, callback: Callable[[Any], None]) -> None:
-        """Call `callback(self)` when this one has its value."""
+        """Call `callback(self)` when this future has its value."""
 
         def run(_: Any) -> None:
             with turn:

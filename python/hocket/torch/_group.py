@@ -1,4 +1,4 @@
-"""A whole process group over hocket, alone or beside other backends for other devices."""
+"""A whole process group over hocket, alone or beside other devices' backends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch._C._distributed_c10d import AllreduceOptions, PrefixStore, ProcessGro
 from ._backend import HocketBackend
 from ._meeting import Place
 
-# The calls of a group that return a handle, and their older names.
+# The calls of a group that return a handle. Each has its older name as value, or "".
 _CALLS = {
     "broadcast": "",
     "allreduce": "",
@@ -41,15 +41,15 @@ _CALLS = {
 class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
     """PyTorch's own process group, except that its calls return hocket's handles.
 
-    PyTorch wraps the result of a Python backend in its own handle, which knows neither the call's
-    end nor its sender. Everything else is PyTorch's: its dispatcher, hooks, profiler, and the
-    backends that carry other devices.
+    PyTorch wraps the handle of a Python backend in a handle of its own, which knows neither the
+    call's end nor a message's sender. Everything else is PyTorch's: its dispatcher, hooks,
+    profiler, and the backends of other devices.
     """
 
     backend: HocketBackend
     devices: list[str]  # devices whose tensors hocket carries
-    others: dict[str, tuple[Any, Any]]  # kind and backend of the other devices
-    is_first: bool  # true if hocket is the group's default backend for PyTorch
+    others: dict[str, tuple[Any, Any]]  # kind and backend of each other device
+    is_first: bool  # true if hocket is the group's default backend
 
     @classmethod
     def assemble(
@@ -59,7 +59,7 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
         devices: Sequence[str],
         others: dict[str, tuple[Any, Any]],
     ) -> HocketGroup:
-        """A group of these backends, each for its devices."""
+        """Return a group of these backends, each for its devices."""
         kind = MovableGroup if backend.is_movable else cls
         group = kind(store, backend.rank(), backend.size())
         group.backend, group.devices, group.others = backend, list(devices), others
@@ -67,7 +67,7 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
         backend.hands_on = backend.marks_batches = True
         ours = (ProcessGroup.BackendType.CUSTOM, backend)
         every = {**dict.fromkeys(devices, ours), **others}
-        # The default as PyTorch chooses it: an accelerator's backend before the host's.
+        # Chooses the default like PyTorch: an accelerator's backend before the host's.
         first = every[min(every, key=lambda device: device == "cpu")]
         group.is_first = first is ours
         group._set_default_backend(first[0])
@@ -84,7 +84,9 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
         group_desc: Optional[str] = None,
         device_types: Optional[Sequence[torch.device]] = None,
     ) -> Any:
-        """Split this group; ``dist.split_group`` calls it on every rank. None outside `ranks`."""
+        """Split this group. ``dist.split_group`` calls it on every rank. Returns None outside
+        `ranks`.
+        """
         wanted = [*self.devices, *self.others]
         if device_types is not None:
             wanted = [device.type for device in device_types]
@@ -113,16 +115,17 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
         return group
 
     def getBackendName(self) -> str:  # noqa: N802: PyTorch's name
-        """The name of the group's backend in DDP's logging."""
+        """Return the name of the group's backend for DDP's logging."""
         theirs: Any = super()
         return "hocket" if self.is_first else str(theirs.getBackendName())
 
     def carries(self, tensors: Sequence[torch.Tensor]) -> bool:
-        """True if hocket carries the device of these tensors."""
+        """Return True if hocket carries the device of these tensors."""
         return len(tensors) > 0 and tensors[0].device.type in self.devices
 
     def gather_single(self, output: Any, input: torch.Tensor, options: Any = None) -> Any:
-        """``dist.gather_single``, which PyTorch does not pass on to backends in Python."""
+        """Implements ``dist.gather_single``, which PyTorch does not pass on to backends in Python.
+        """
         if input.device.type not in self.devices:
             return super().gather_single(output, input, options)
         return self.backend.gather_single(output, input, options)
@@ -130,8 +133,8 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
     gather_into_tensor: Any = gather_single
 
     def _start_coalescing(self, device: torch.device) -> None:
-        """Calls on hocket's devices start at once, except messages on GPUs, which start
-        together. Their handles are collected until the end.
+        """Collect the handles of calls until `_end_coalescing`. On hocket's devices, calls start at
+        once; only messages on GPUs start together at the end.
         """
         if device.type in self.devices:
             self.backend._start_coalescing(device)
@@ -139,34 +142,34 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
             super()._start_coalescing(device)
 
     def _end_coalescing(self, device: torch.device) -> Any:
-        """One handle for all calls since the start."""
+        """Return one handle for all calls since `_start_coalescing`."""
         if device.type not in self.devices:
             return super()._end_coalescing(device)
         return self.backend._end_coalescing(device)
 
 
 class MovableGroup(HocketGroup):
-    """A group whose members change, and with them its size and this process's rank."""
+    """A group whose members may change, and with them its size and this process's rank."""
 
     def rank(self) -> int:
-        """This process's number in the group as it is now."""
+        """Return this process's number in the current group."""
         return self.backend.rank()
 
     def size(self) -> int:
-        """Number of processes in the group as it is now."""
+        """Return the number of processes in the current group."""
         return self.backend.size()
 
-    # The names by which PyTorch's own code asks.
+    # PyTorch's own code uses these names.
     getRank, getSize = rank, size  # noqa: N815: PyTorch's names
 
 
-# Messages go straight to the backend, as short ones would spend most of their time in PyTorch's
-# dispatcher. They take the dispatcher if something else, such as a profiler, observes it. Calls on
-# lazy views always go straight: the dispatcher would resolve those into copies, and lose what the
-# call writes.
+# Messages go directly to the backend, because short messages would spend most of their time in
+# PyTorch's dispatcher. They take the dispatcher if a profiler or another mode observes it. Calls on
+# lazy views always go directly: the dispatcher would resolve a view into a copy, and the call's
+# result would be lost with the copy.
 _STRAIGHT = ("send", "recv", "recv_anysource")
 
-# Number of a call's arguments that hold tensors, if it is not two.
+# Number of a call's arguments that hold tensors. For calls that are not listed it is two.
 _PLACES = {
     "broadcast": 1,
     "allreduce": 1,
@@ -184,7 +187,8 @@ def _is_watched() -> bool:
 
 
 def _lazy_one(given: Any) -> Optional[torch.Tensor]:
-    """A tensor that is a lazy view: this one or one in this list; None if there is none."""
+    """Return a lazy view: `given`, or a tensor in that list. Return None if there is no lazy view.
+    """
     if isinstance(given, torch.Tensor):
         return given if given.is_neg() or given.is_conj() else None
     for one in given if isinstance(given, list) else ():
@@ -195,8 +199,8 @@ def _lazy_one(given: Any) -> Optional[torch.Tensor]:
 
 
 def _negated_one(tensors: Sequence[torch.Tensor]) -> Optional[torch.Tensor]:
-    """The same without a test for conjugation, which is quicker: PyTorch passes complex tensors
-    to these calls as pairs of reals.
+    """Return a tensor that is lazily negated, or None. No tensor here is lazily conjugated, because
+    PyTorch passes complex tensors to these calls as pairs of reals.
     """
     for one in tensors:
         if one.is_neg():
@@ -214,7 +218,7 @@ def _call(name: str) -> Callable[..., Any]:
     def call(self: HocketGroup, *arguments: Any, **named: Any) -> Any:
         if straight and not named and not _is_watched() and self.carries(arguments[0]):
             return getattr(self.backend, name)(*arguments)
-        if places and arguments and isinstance(arguments[0], first):  # as torch.distributed calls it
+        if places and arguments and isinstance(arguments[0], first):  # torch.distributed's form
             lazy = find(arguments[0])
             if lazy is None and places == 2 and len(arguments) > 1:
                 lazy = find(arguments[1])
@@ -229,14 +233,15 @@ def _call(name: str) -> Callable[..., Any]:
             work = theirs(self, *arguments, **named)
         return self.backend.made.handle or work
 
-    # PyTorch uses this name to tell that an override calls the base's method.
+    # By this name, PyTorch recognizes that an override calls the method of the base class.
     call.__code__ = call.__code__.replace(co_name=name)
     call.__name__ = name
     return call
 
 
 def _all_reduce() -> Callable[..., Any]:
-    """The same for the commonest call in its usual form, by as little code as possible."""
+    """Return the override of `allreduce`, the most frequent call. Its usual form has a fast path.
+    """
     theirs, any_form = ProcessGroup.allreduce, _call("allreduce")
 
     def allreduce(self: HocketGroup, tensors: Any, *rest: Any, **named: Any) -> Any:
@@ -258,7 +263,8 @@ def _all_reduce() -> Callable[..., Any]:
 
 
 for _name, _before in _CALLS.items():
-    # Override only one of the two: PyTorch calls the older name if the newer is not overridden.
+    # Overrides only one of the two names. If the newer name is not overridden, PyTorch calls the
+    # older.
     _there = _name if hasattr(ProcessGroup, _name) else _before
     if hasattr(ProcessGroup, _there):
         setattr(HocketGroup, _there, _all_reduce() if _there == "allreduce" else _call(_there))
@@ -267,10 +273,10 @@ for _name, _before in _CALLS.items():
 def _other_backends(
     known: dict[str, Any], devices: dict[str, str], options: Any
 ) -> dict[str, tuple[Any, Any]]:
-    """The backends beside hocket: those that PyTorch has made already, and those it would make
-    later.
+    """Return the backends beside hocket: those that PyTorch has already made, and those that it
+    would make later.
 
-    The latter are made here in PyTorch's own way.
+    This function makes the latter like PyTorch does.
     """
     made: dict[str, tuple[Any, Any]] = {}
     for device, name in devices.items():
@@ -299,7 +305,7 @@ def _other_backends(
     return made
 
 
-# Options that PyTorch passes to a new backend, besides the store.
+# Options that PyTorch passes to a new backend, in addition to the store.
 _FIELDS = (
     "group_rank",
     "group_size",
@@ -313,9 +319,10 @@ _FIELDS = (
 
 
 def backends_by_device(known: dict[str, Any]) -> dict[str, str]:
-    """The backend of each device, from local variables of PyTorch's function that makes a group.
+    """Return the backend of each device, from the local variables of PyTorch's function that makes
+    a group.
 
-    PyTorch tells a backend neither its devices nor the other backends of the group.
+    PyTorch does not tell a backend its devices, nor the other backends of the group.
     """
     config: Any = getattr(known.get("backend_config"), "get_device_backend_map", dict)()
     return dict(config)
@@ -324,9 +331,10 @@ def backends_by_device(known: dict[str, Any]) -> dict[str, str]:
 def whole_group(
     backend: HocketBackend, options: Any, known: dict[str, Any]
 ) -> Optional[HocketGroup]:
-    """The group that wraps `backend`; None if this PyTorch has no such groups.
+    """Return the group that wraps `backend`. Return None if this PyTorch has no such groups.
 
-    PyTorch accepts a whole group from a backend's creator. For its parts see `backends_by_device`.
+    PyTorch accepts a whole group from a backend's creator. For the group's backends see
+    `backends_by_device`.
     """
     theirs = getattr(options, "process_group", None)
     config = backends_by_device(known)

@@ -1,6 +1,7 @@
-"""DDP's built-in hook FP16_COMPRESS, whose C++ code takes futures of backends in C++ alone.
+"""DDP's built-in hook FP16_COMPRESS over hocket.
 
-The hook of the same name in Python does the same to the same bits.
+The C++ code of this hook accepts only futures of C++ backends. The Python hook of the same name
+gives the same bits, and replaces it.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ _theirs: Any = DistributedDataParallel._register_builtin_comm_hook
 
 @functools.wraps(_theirs)
 def register_builtin_comm_hook(model: Any, comm_hook_type: Any) -> None:
-    """PyTorch's method, but for this hook on a group of hocket."""
+    """Do the same as PyTorch's method, except that a group of hocket gets the Python hook."""
     group = model.process_group
-    # A HocketBackend is a group by itself in older versions of PyTorch.
+    # In older PyTorch, a HocketBackend is a whole group.
     is_ours = isinstance(group, HocketBackend) or (isinstance(group, HocketGroup) and group.is_first)
     if not is_ours or comm_hook_type != dist.BuiltinCommHookType.FP16_COMPRESS:
         _theirs(model, comm_hook_type)

@@ -1,7 +1,8 @@
-"""DDP's `join`, whose C++ code keeps the handle of a call that Python has returned.
+"""DDP's `join` over hocket: keeps alive the handle of the call that `join` waits for.
 
-A handle written in Python turns into one of PyTorch's own class when Python drops it, and its
-`wait` then never returns. PyTorch keeps handles of other calls alive, but not this one.
+DDP's C++ code keeps a handle that Python has returned. When Python drops a handle that is written
+in Python, the handle turns into one of PyTorch's own class, whose `wait` never returns. PyTorch
+keeps the handles of other calls alive, but not this one.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ _kept: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 @functools.wraps(_theirs)
 def set_forward_pass_work_handle(reducer: Any, work: Any, *rest: Any, **named: Any) -> None:
-    """PyTorch's method, except that the handle lives until the reducer gets another one, or
-    ends.
+    """Do the same as PyTorch's method, except that the handle lives until the reducer gets another
+    handle, or ends.
     """
     _kept[reducer] = work
     _theirs(reducer, work, *rest, **named)

@@ -1,4 +1,4 @@
-"""Tensors in the form that hocket takes: flat and contiguous."""
+"""Brings tensors into the form that hocket accepts: dense and contiguous."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from hocket import InvalidArgument
 
 
 class Layout:
-    """A tensor to write to: itself if it is contiguous, else a copy that is copied back.
+    """A tensor that a call writes to: the tensor itself if it is contiguous, else a copy that is
+    copied back.
 
-    hocket takes `dense`, whatever its shape. Calls that count rows take `flat`.
+    hocket accepts `dense`, of any shape. Calls that count rows take `flat`.
     """
 
     __slots__ = ("_copy", "_tensor", "dense")
@@ -26,12 +27,12 @@ class Layout:
 
     @property
     def flat(self) -> torch.Tensor:
-        """The same with one dimension."""
+        """The tensor `dense`, viewed with one dimension."""
         return self.dense.detach().view(-1)
 
     @property
     def back(self) -> Optional[Callable[[], None]]:
-        """`copy_back`, to be called when the call has ended; None if no copy was made."""
+        """The method `copy_back`, to call when the call has ended. None if no copy was made."""
         return None if self._copy is None else self.copy_back
 
     def copy_back(self) -> None:
@@ -41,7 +42,7 @@ class Layout:
 
 
 def all_back(layouts: Sequence[Layout]) -> Optional[Callable[[], None]]:
-    """The same of several."""
+    """Return one `copy_back` for several layouts. Return None if no copies were made."""
     if all(layout.back is None for layout in layouts):
         return None
 
@@ -53,7 +54,7 @@ def all_back(layouts: Sequence[Layout]) -> Optional[Callable[[], None]]:
 
 
 def apart(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Contiguous tensors that share no memory. A tensor that overlaps another one is copied."""
+    """Return contiguous tensors that share no memory. A tensor that overlaps another is copied."""
     result = list(tensors)
     end: tuple[Any, int] = (None, 0)
     for place in sorted(range(len(tensors)), key=lambda place: tensors[place].data_ptr()):
@@ -67,9 +68,9 @@ def apart(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def lies_flat(tensor: torch.Tensor) -> bool:
-    """True if its memory holds its numbers, one after the other.
+    """Return True if the tensor's memory holds the tensor's numbers, without gaps.
 
-    Lazy views, which are conjugated or negated only when they are read, hold others.
+    A lazy view is conjugated or negated when it is read. Its memory holds other numbers.
     """
     return bool(tensor.is_contiguous() and not tensor.is_neg() and not tensor.is_conj())
 
@@ -87,23 +88,23 @@ def _require_dense(tensor: torch.Tensor) -> None:
 
 
 def as_dense(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor to read from: itself if it is contiguous, else a copy."""
+    """Return a tensor to read from: the tensor itself if it is contiguous, else a copy."""
     _require_dense(tensor)
     return tensor if lies_flat(tensor) else _resolved(tensor.detach())
 
 
 def as_flat(tensor: torch.Tensor) -> torch.Tensor:
-    """The same with one dimension."""
+    """Return a tensor to read from, with one dimension; see `as_dense`."""
     return as_dense(tensor).detach().view(-1)
 
 
 def each_flat(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Tensors to read from, one after the other."""
+    """Return one tensor that holds the elements of all tensors, one after the other."""
     return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
 
 
 def row_counts(tensor: torch.Tensor, splits: list[int], size: int, name: str) -> list[int]:
-    """Number of elements for each rank, from rows for each rank."""
+    """Return the number of elements for each rank. `splits` holds the numbers of rows."""
     rows = tensor.shape[0] if tensor.dim() else 0
     if not splits:
         if rows % size:
@@ -118,7 +119,8 @@ def row_counts(tensor: torch.Tensor, splits: list[int], size: int, name: str) ->
 
 
 def as_list(tensors: Sequence[torch.Tensor]) -> Optional[list[torch.Tensor]]:
-    """Tensors that hocket reads or writes in place; None if some of them have to be copied."""
+    """Return the tensors if hocket can read or write all of them in place. Otherwise return None.
+    """
     first = tensors[0]
     size = first.element_size()
     for tensor in tensors:
@@ -130,7 +132,7 @@ def as_list(tensors: Sequence[torch.Tensor]) -> Optional[list[torch.Tensor]]:
 
 
 def sent_parts(tensors: Sequence[torch.Tensor]) -> tuple[Any, list[int]]:
-    """Tensors to read from, as one array or a list, and their sizes."""
+    """Return tensors to read from, as one array or as a list, and their sizes."""
     counts = [tensor.numel() for tensor in tensors]
     return as_list(tensors) or each_flat(tensors), counts
 
@@ -138,8 +140,8 @@ def sent_parts(tensors: Sequence[torch.Tensor]) -> tuple[Any, list[int]]:
 def received_parts(
     tensors: Sequence[torch.Tensor],
 ) -> tuple[Any, list[int], Optional[Callable[[], None]]]:
-    """Destination of the received data, sizes of the parts, and a function that copies into
-    them.
+    """Return the destination of the received data, the sizes of the parts, and a function that
+    copies the data into the parts (None if it is not needed).
     """
     counts = [tensor.numel() for tensor in tensors]
     listed = as_list(tensors)
@@ -150,7 +152,7 @@ def received_parts(
 
 
 def parts_of(parts: Sequence[torch.Tensor]) -> tuple[torch.Tensor, Callable[[], None]]:
-    """A flat tensor for the received data, and a function that copies it into the parts."""
+    """Return a flat tensor for the received data, and a function that copies it into the parts."""
     total = sum(part.numel() for part in parts)
     flat = torch.empty(total, dtype=parts[0].dtype, device=parts[0].device)
 

@@ -1,4 +1,4 @@
-"""Where the ranks of a group meet: torch.distributed's store."""
+"""Lets the ranks of a group meet at torch.distributed's store."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from hocket._hocket import _run_time
 
 
 def _awaited(store: Any, key: str, timeout: timedelta, writer: str) -> bytes:
-    """The value of a key that another rank writes."""
+    """Wait for a key that another rank writes, and return its value."""
     try:
         store.wait([key], timeout)
-    except RuntimeError as error:  # of whichever store it is
+    except RuntimeError as error:  # the kinds of stores raise different subclasses
         raise hocket.RendezvousError(
             f"{writer} has not come within {timeout.total_seconds():g} s, or the store has ended; "
             "see its own output, or give a longer timeout. The store says: "
@@ -28,7 +28,8 @@ def _awaited(store: Any, key: str, timeout: timedelta, writer: str) -> bytes:
 
 
 class StoreBootstrap(hocket.Bootstrap):
-    """A bootstrap by a store of torch.distributed, whose prefix belongs to the group."""
+    """A bootstrap that uses a store of torch.distributed. The store's prefix belongs to the group.
+    """
 
     def __init__(self, store: Any, rank: int, size: int, start: str, timeout: timedelta) -> None:
         self._store, self._rank, self._size = store, rank, size
@@ -38,11 +39,11 @@ class StoreBootstrap(hocket.Bootstrap):
 
     @classmethod
     def meet(cls, store: Any, rank: int, size: int, timeout: timedelta) -> StoreBootstrap:
-        """Make the ranks agree on a name of this start, which prefixes all keys.
+        """Let the ranks agree on a name for this start. It becomes the prefix of all keys.
 
-        A store may hold what an earlier start of the same ranks wrote, as torchrun's outlives ranks
-        that it restarts. So each rank writes a random word of its own. Rank 0 answers under that
-        word with a name that it made up for this start.
+        A store may hold values of an earlier start of the same ranks: torchrun's store outlives
+        ranks that torchrun restarts. So each rank writes a new random word. Rank 0 answers under
+        that word with the name of this start, which is random, too.
         """
         own = secrets.token_hex(8)
         if rank != 0:
@@ -60,7 +61,7 @@ class StoreBootstrap(hocket.Bootstrap):
                 if store.check([f"hocket/{own}/met/{other}"]):
                     missing.discard(other)
                 elif store.check([here]) and (word := store.get(here)) != answered.get(other):
-                    answered[other] = word  # may belong to an earlier start; then another one comes
+                    answered[other] = word  # if it is of an earlier start, another word comes later
                     store.set(f"hocket/start/{word.decode()}", own)
             if not missing:
                 return cls(store, rank, size, own, timeout)
@@ -108,23 +109,23 @@ class StoreBootstrap(hocket.Bootstrap):
         return f"hocket/{self._start}/{self._calls}/{call}"
 
 
-# Between rank 0's looks at who has come.
+# Seconds that rank 0 pauses between two checks of which ranks have come: the shortest, the longest.
 _LEAST_PAUSE, _MOST_PAUSE = 0.0001, 0.01
 
 
 class Place(NamedTuple):
-    """Where a group's ranks meet. A value."""
+    """The place where a group's ranks meet. A value."""
 
-    store: Any  # its prefix belongs to the group
+    store: Any  # a store whose prefix belongs to the group
     timeout: timedelta
-    name: str  # of the group, in errors
+    name: str  # the group's name in errors
 
     def meet(
         self, rank: int, size: int, timeout: Any = None, under: str = ""
     ) -> hocket.Communicator:
-        """The communicator of `size` ranks that meet here; each gives its own rank.
+        """Return the communicator of `size` ranks that meet here. Each rank passes its own number.
 
-        `under` keeps several meetings apart. Ranks that failed to meet may try again.
+        `under` is a prefix for the keys of this meeting. Ranks that failed to meet may try again.
         """
         limit = self.timeout if timeout is None else timeout
         store = PrefixStore(under, self.store) if under else self.store

@@ -1,8 +1,9 @@
 """Groups whose members change: `dist._reconfigure` and `dist.shrink_group`.
 
-PyTorch names the members of the next communicator by handles, which its user exchanges: any set of
-processes that share a store, whether or not they were together before. So they make a new world,
-as newcomers and members do in hocket's `admit`. The old communicator lives until the new one does.
+PyTorch names the members of the next group by handles, which the program exchanges. The members may
+be any processes that share a store, whether or not they were in one group before. So they make a
+new world, like newcomers and members in hocket's `admit`. The old communicator lives until the new
+communicator exists.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from torch._C._distributed_c10d import PrefixStore
 
 import hocket
 
+from ._fast_path import FastPath
 from ._meeting import Place
-from ._straight import Straight
 from ._work import Finished, finished_of
 
 
-_SHRINK_ABORT = 1  # PyTorch's number
+_SHRINK_ABORT = 1  # PyTorch's flag
 
 
 class Unformed:
@@ -35,17 +36,17 @@ class Unformed:
         self.deadline: Any = timeout.total_seconds()
 
     def recent_calls(self) -> list[Any]:
-        """None were made."""
+        """Return no calls."""
         return []
 
     def close(self) -> None:
-        """There is nothing to end."""
+        """Do nothing: there is no communicator to end."""
 
     def abort(self, reason: str = "") -> None:
-        """There is nothing to end."""
+        """Do nothing: there is no communicator to end."""
 
     def refuse(self, reason: str) -> NoReturn:
-        """Nobody else is there to be told."""
+        """Raise the refusal. There are no other ranks to tell."""
         raise hocket.InvalidArgument(reason)
 
     def __getattr__(self, name: str) -> Any:
@@ -61,16 +62,16 @@ class Unformed:
         return call
 
 
-class Membership(Straight):
-    """What a backend has for changes of its members.
+class Membership(FastPath):
+    """The methods of a backend that change its members.
 
-    Part of `HocketBackend`, which says what holds for it.
+    Part of `HocketBackend`, whose docstring also describes these methods.
     """
 
     # True if the group was made with enable_reconfigure=True.
     is_movable = False
     supports_shrinking = True
-    devices: Sequence[str] = ("cpu",)  # whose tensors it carries
+    devices: Sequence[str] = ("cpu",)  # the devices whose tensors the group carries
 
     def __init__(self, comm: hocket.Communicator, name: str, place: Optional[Place]) -> None:
         super().__init__(comm)
@@ -85,32 +86,32 @@ class Membership(Straight):
         return self.is_movable
 
     def rank(self) -> int:
-        """This process's number in the group as it is now."""
+        """Return this process's number in the current group."""
         return self._comm.rank
 
     def size(self) -> int:
-        """Number of processes in the group as it is now."""
+        """Return the number of processes in the current group."""
         return self._comm.size
 
     def get_reconfigure_handle(self) -> str:
-        """The name by which others take this process into a group; the same all the time."""
+        """Return the handle by which others take this process into a group. It never changes."""
         self._require_movable()
         return self._handle
 
     def reconfigure(self, opts: Any) -> Finished:
-        """``dist._reconfigure``: go on as the group of the processes in `opts.handles`.
+        """Implements ``dist._reconfigure``: go on as the group of the processes in `opts.handles`.
 
-        Called by all of them, and by nobody else. A list gives the ranks by position; a set has
-        them in the order of the handles. If the call fails, the group is as before, and a call
-        with another uuid may follow.
+        Exactly these processes call it. A list gives the ranks by position; a set gives them in the
+        sorted order of the handles. If the call fails, the group is unchanged, and a call with
+        another uuid may follow.
 
         Raises
         ------
         InvalidArgument
-            The uuid was used before, or the handles are twice the same, foreign, or without this
-            process's own.
+            The uuid was used before. Or the handles hold one handle twice, a handle of another
+            backend, or not this process's own handle.
         RendezvousError
-            Somebody has not come within the timeout, or died meanwhile; the message says who.
+            A process has not come within the timeout, or has died. The message names it.
         """
         self._require_movable()
         handles = sorted(opts.handles) if isinstance(opts.handles, set) else list(opts.handles)
@@ -127,10 +128,10 @@ class Membership(Straight):
     def shrink(
         self, ranks_to_exclude: Sequence[int], shrink_flags: int = 0, opts_override: Any = None
     ) -> Any:
-        """``dist.shrink_group``: the backend of the other ranks, in their order.
+        """Implements ``dist.shrink_group``: returns the backend of the other ranks, in their order.
 
-        Called by all of those, and by nobody else; the others may have died. With SHRINK_ABORT,
-        pending calls are ended first.
+        Exactly these ranks call it; the excluded ranks may have died. With SHRINK_ABORT, pending
+        calls are ended first.
         """
         left = [rank for rank in range(self.size()) if rank not in set(ranks_to_exclude)]
         if self.rank() not in left:
@@ -142,18 +143,18 @@ class Membership(Straight):
         timeout = getattr(opts_override, "_timeout", None)
         under = "shrink/" + "-".join(map(str, left))
         comm = self._place.meet(left.index(self.rank()), len(left), timeout, under)
-        self.has_raised()  # PyTorch destroys this group now, which others may have left
+        self.has_raised()  # PyTorch now destroys this group, which other ranks may have left
         place = self._place._replace(store=PrefixStore(under, self._place.store))
         smaller = type(self)(comm, self._called, place)
         smaller.devices = self.devices
         return smaller
 
     def has_raised(self) -> None:
-        """Note that the program knows of the group's end, which then raises nothing."""
+        """Note that the program knows of the group's end. `shutdown` then raises no error."""
         self._shared.has_raised = True
 
     def get_error(self) -> Any:
-        """PyTorch's class of the error that ended the group; an abort is none."""
+        """Return the error that ended the group, as PyTorch's class. An abort is no error."""
         status = self._comm.status
         kinds = _distributed_c10d.ErrorType
         if status is None or status.code == "aborted":
@@ -191,7 +192,8 @@ class Membership(Straight):
         comm = self._place.meet(rank, size, timeout, under)
         comm.deadline = before.deadline
         self._use(comm)
-        # Calls that are still pending end with an error; handles keep what they need.
+        # Pending calls of the old communicator end with an error. Handles keep the objects that
+        # they need.
         before.abort("torch.distributed reconfigured the process group")
         streams.synchronize()
         before.close()

@@ -1,4 +1,4 @@
-"""PyTorch's reductions, by hocket's names."""
+"""Translates PyTorch's reduction operators to hocket's names."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ _NAMES: dict[str, Op] = {
     "BOR": "bor",
     "BXOR": "bxor",
 }
-# Options hold a ReduceOp, whose type differs from the constants'. Its hash is PyTorch's number of
-# the reduction. A dictionary of ReduceOps would compare them, which takes longer than a short call.
+# Options hold a ReduceOp, whose type differs from that of PyTorch's constants. A ReduceOp's hash is
+# PyTorch's number of the operator. A dictionary with ReduceOps as keys would compare them, which
+# takes longer than a short call.
 BY_NUMBER = {
     hash(dist.ReduceOp(getattr(dist.ReduceOp, theirs))): ours
     for theirs, ours in _NAMES.items()
@@ -28,13 +29,16 @@ BY_NUMBER = {
 
 
 def op_of(options: Any) -> Optional[Op]:
-    """The name of the reduction in a call's options; None for those that `summand` handles."""
+    """Return the name of the operator in a call's options. Return None for PREMUL_SUM; see
+    `summand`.
+    """
     return BY_NUMBER.get(hash(options.reduceOp))
 
 
 def summand(tensor: torch.Tensor, options: Any) -> tuple[torch.Tensor, Op]:
-    """The tensor to reduce, and the operator: for PREMUL_SUM a new tensor, times this rank's
-    factor.
+    """Return the tensor to reduce, and the operator.
+
+    For PREMUL_SUM the tensor is a new one: the given tensor times this rank's factor.
 
     Raises
     ------
@@ -46,5 +50,5 @@ def summand(tensor: torch.Tensor, options: Any) -> tuple[torch.Tensor, Op]:
         return tensor, op
     if not tensor.is_floating_point() and not tensor.is_complex():
         raise ValueError(f"the tensor is {tensor.dtype}; PREMUL_SUM takes floating and complex ones")
-    _, factor = options.reduceOp.__getstate__()  # no other access works in every version
+    _, factor = options.reduceOp.__getstate__()  # the only access that works in every version
     return (tensor.detach() * factor).to(tensor.dtype), "sum"

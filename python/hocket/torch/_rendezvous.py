@@ -1,4 +1,4 @@
-"""``init_method="hocket://"``: the ranks of ``hocket run`` meet by the store of their launcher."""
+"""``init_method="hocket://"``: the ranks of ``hocket run`` meet at the store of their launcher."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from torch._C._distributed_c10d import Store
 import hocket
 
 
-# Keeps the stores alive: PyTorch keeps its own part of a store alive, but not the Python part.
+# Keeps the stores alive. PyTorch keeps only the C++ part of a store alive, not the Python part.
 _kept: list[HocketStore] = []
 
 
 class HocketStore(Store):  # type: ignore[misc, unused-ignore]
-    """PyTorch's interface to a store of hocket, under a prefix of its keys.
+    """PyTorch's interface to a store of hocket. A prefix is put before its keys.
 
-    A resource over a connection. Waiting for a key that never comes ends with TimeoutError.
+    A resource that holds a connection. If a key never comes, the wait for it ends with
+    TimeoutError.
     """
 
     def __init__(self, store: hocket.Store, prefix: str) -> None:
@@ -29,12 +30,12 @@ class HocketStore(Store):  # type: ignore[misc, unused-ignore]
         self._limit = timedelta(seconds=300)
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """Set the limit of `get` and `wait`."""
+        """Set the time limit of `get` and `wait`."""
         self._limit = timeout
 
     @property
     def timeout(self) -> timedelta:
-        """The limit of `get` and `wait`."""
+        """The time limit of `get` and `wait`."""
         return self._limit
 
     def set(self, key: str, value: Any) -> None:
@@ -42,16 +43,16 @@ class HocketStore(Store):  # type: ignore[misc, unused-ignore]
         self._store.set(self._prefix + key, _bytes(value))
 
     def get(self, key: str) -> bytes:
-        """The value, once it is there."""
+        """Wait until a key exists, and return its value."""
         return self._store.get(self._prefix + key, self._limit)
 
     def add(self, key: str, value: int) -> int:
-        """Add to a counter; return the new value."""
+        """Add to a counter, and return the new value."""
         return self._store.add(self._prefix + key, value)
 
     def compare_set(self, key: str, expected_value: Any, desired_value: Any) -> bytes:
-        """Set a key if it holds the expected value (empty: if it is absent). Returns the value
-        it now holds.
+        """Set a key if it holds the expected value; empty means that it must not exist. Return the
+        value that the key holds afterwards.
         """
         expected, desired = _bytes(expected_value), _bytes(desired_value)
         held = self._store.compare_and_set(self._prefix + key, expected or None, desired)
@@ -60,19 +61,19 @@ class HocketStore(Store):  # type: ignore[misc, unused-ignore]
         return expected if held is None else held
 
     def check(self, keys: Sequence[str]) -> bool:
-        """True if all keys are there."""
+        """Return True if all keys exist."""
         return all(self._store.try_get(self._prefix + key) is not None for key in keys)
 
     def wait(self, keys: Sequence[str], timeout: Optional[timedelta] = None) -> None:
-        """Returns when all are there."""
+        """Return when all keys exist."""
         for key in keys:
             self._store.get(self._prefix + key, timeout or self._limit)
 
     def delete_key(self, key: str) -> bool:
-        """Delete a key; True if it was there."""
+        """Delete a key. Return True if it existed."""
         return self._store.erase(self._prefix + key)
 
-    deleteKey = delete_key  # noqa: N815: what PyTorch's own code calls
+    deleteKey = delete_key  # noqa: N815: PyTorch's own code uses this name
 
 
 def _bytes(value: Any) -> bytes:
@@ -80,24 +81,37 @@ def _bytes(value: Any) -> bytes:
 
 
 def _launcher_key() -> Any:
-    """The job's secret, or the name of its file; None if there is none."""
+    """Return the job's secret, or the name of the file that holds it. Return None if there is none.
+    """
     if "HOCKET_KEY_FD" in os.environ:
         return os.pread(int(os.environ["HOCKET_KEY_FD"]), 32, 0)
     return os.environ.get("HOCKET_KEY_FILE")
 
 
+def _trusts_network() -> bool:
+    value = os.environ.get("HOCKET_TRUST_NETWORK", "")
+    if value not in ("", "0", "1"):
+        raise ValueError(f"HOCKET_TRUST_NETWORK={value} is not one of 0, 1; correct or unset it")
+    return value == "1"
+
+
+_SET_BY_LAUNCHER = ("HOCKET_RANK", "HOCKET_SIZE", "HOCKET_STORE")
+
+
 def by_launcher(url: str, timeout: timedelta = timedelta(seconds=300), **_: Any) -> Iterator[Any]:
-    """A store, this rank, and the number of ranks; torch.distributed calls it for ``hocket://``.
+    """Yield a store, this rank, and the number of ranks. torch.distributed calls it for
+    ``hocket://``.
 
     Raises
     ------
     RuntimeError
         This process was not started by ``hocket run``.
     """
-    if "HOCKET_RANK" not in os.environ:
+    missing = [name for name in _SET_BY_LAUNCHER if name not in os.environ]
+    if missing:
         raise RuntimeError(
-            'init_method="hocket://" is for programs under `hocket run`; under torchrun leave it '
-            "away, and by hand give a file or a store"
+            f'init_method="hocket://" is for programs under `hocket run`, and {missing[0]} is not '
+            "set; under torchrun leave it away, and by hand give a file or a store"
         )
     rank, size = int(os.environ["HOCKET_RANK"]), int(os.environ["HOCKET_SIZE"])
     store = hocket.connect_store(
@@ -105,8 +119,8 @@ def by_launcher(url: str, timeout: timedelta = timedelta(seconds=300), **_: Any)
         key=_launcher_key(),
         job=os.environ.get("HOCKET_JOB", ""),
         timeout=timeout,
-        trust_network=os.environ.get("HOCKET_TRUST_NETWORK") == "1",
+        trust_network=_trusts_network(),
     )
-    _kept.append(HocketStore(store, f"torch/{len(_kept)}/"))  # all ranks count alike
+    _kept.append(HocketStore(store, f"torch/{len(_kept)}/"))  # the count is equal on all ranks
     yield _kept[-1], rank, size
     raise RuntimeError("init_method=hocket:// meets once for each call")

@@ -1,7 +1,7 @@
-"""Groups that ``dist.shrink_group`` makes of hocket's backends.
+"""Makes the groups for ``dist.shrink_group`` from hocket's backends.
 
-PyTorch would wrap them in a group of its own, whose handles know neither a call's end nor its
-sender.
+PyTorch would wrap these backends in a group of its own. The handles of that group know neither a
+call's end nor a message's sender.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _theirs: Any = getattr(distributed_c10d, "_create_shrunk_process_group", None)
 def create_shrunk_process_group(
     new_backend: Any, remaining_ranks: list[int], metadata: Any, is_default_group: bool
 ) -> Any:
-    """PyTorch's function, but for backends of hocket."""
+    """Do the same as PyTorch's function, except that groups of hocket's backends are made here."""
     if not isinstance(new_backend, HocketBackend):
         return _theirs(new_backend, remaining_ranks, metadata, is_default_group)
     name = metadata["new_group_name"]
-    group: Any = new_backend  # which is a group by itself in older PyTorch
+    group: Any = new_backend  # in older PyTorch a backend is a group by itself
     if not isinstance(group, ProcessGroup):
         store = PrefixStore(f"{name}/", metadata["store"])
         group = HocketGroup.assemble(store, new_backend, new_backend.devices, {})
@@ -39,6 +39,6 @@ def create_shrunk_process_group(
 
 
 def install() -> None:
-    """Replace PyTorch's function, where it has one."""
+    """Replace PyTorch's function, if this version has one."""
     if _theirs is not None:
         distributed_c10d._create_shrunk_process_group = create_shrunk_process_group

@@ -1,4 +1,4 @@
-"""Sums of sparse tensors (COO), whose entries may differ in number and position."""
+"""Sums of sparse tensors (COO). The ranks' entries may differ in number and position."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import torch
 import hocket
 from hocket._calls.types import Op
 
-# Describes a tensor as one row of numbers: dtype, entries, sparse and dense axes, and its shape.
+# A tensor is described by one row of numbers: dtype, entries, sparse axes, dense axes, shape. The
+# row has this many numbers.
 _AXES = 64
 _DTYPES = (
     torch.bool,
@@ -28,12 +29,12 @@ _DTYPES = (
 
 
 def all_reduce_sparse(comm: hocket.Communicator, tensor: torch.Tensor, op: Optional[Op]) -> None:
-    """Add up the sparse tensors of all ranks, in place. Each becomes the coalesced sum.
+    """Add up the sparse tensors of all ranks, in place. Each tensor becomes the coalesced sum.
 
     Raises
     ------
     InvalidArgument
-        On all ranks: shapes or dtypes differ, the layout is not COO, or the op is not SUM.
+        Raised on all ranks: shapes or dtypes differ, the layout is not COO, or the op is not SUM.
     """
     own = tensor.detach()
     if own.layout != torch.sparse_coo or own.dtype not in _DTYPES:
@@ -51,7 +52,7 @@ def all_reduce_sparse(comm: hocket.Communicator, tensor: torch.Tensor, op: Optio
                 f"the sparse tensor of rank {rank} has {_describe(theirs)}, and that of rank 0 has "
                 f"{_describe(table[0])}, expected the same"
             )
-    places = own.indices().t().contiguous()  # entry after entry
+    places = own.indices().t().contiguous()  # indices of one entry after those of another
     total = sum(counts)
     every = torch.empty(total, own.sparse_dim(), dtype=torch.int64, device=own.device)
     values = own.values().new_empty(total, *own.shape[own.sparse_dim() :])
@@ -59,7 +60,7 @@ def all_reduce_sparse(comm: hocket.Communicator, tensor: torch.Tensor, op: Optio
     comm.all_gather_v(places.view(-1), every.view(-1), [n * own.sparse_dim() for n in counts])
     comm.all_gather_v(own.values().reshape(-1), values.view(-1), [n * width for n in counts])
     summed = torch.sparse_coo_tensor(every.t(), values, own.shape, check_invariants=False)
-    with torch.no_grad():  # a detached tensor would not pass the result on
+    with torch.no_grad():  # copying into a detached tensor would not change the caller's tensor
         tensor.copy_(summed.coalesce())
 
 

@@ -1,4 +1,4 @@
-"""Calls on CUDA tensors: the stream that they go on, and their handles."""
+"""Calls on CUDA tensors: the streams on which they run, and their handles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import hocket
 from hocket import errors
 from hocket._hocket import _run_time
 
-from ._texts import in_words
+from ._error_texts import in_words
 
 _CODES = {
     "invalid_argument": errors.InvalidArgument,
@@ -28,7 +28,7 @@ _CODES = {
 
 
 def failure_of(comm: hocket.Communicator) -> Optional[hocket.Error]:
-    """The error that ended a communicator; None while it works."""
+    """Return the error that ended a communicator. Return None while it works."""
     status = comm.status
     if status is None:
         return None
@@ -37,7 +37,7 @@ def failure_of(comm: hocket.Communicator) -> Optional[hocket.Error]:
     return in_words(error)
 
 
-# PyTorch's functions in C++; absent where it was built without CUDA.
+# PyTorch's C++ functions. They are absent if PyTorch was built without CUDA.
 _Future: Any = torch._C.Future
 _current_device: Any = getattr(torch._C, "_cuda_getDevice", None)
 _current_stream: Any = getattr(torch._C, "_cuda_getCurrentStream", None)
@@ -47,7 +47,8 @@ _known: dict[Any, torch.cuda.Stream] = {}
 
 
 def current_stream(device: int) -> torch.cuda.Stream:
-    """PyTorch's current stream, but the same object for the same stream, and much quicker."""
+    """Return PyTorch's current stream. Returns the same object for the same stream, and is faster.
+    """
     place = _current_stream(device)
     stream = _known.get(place)
     if stream is None:
@@ -56,20 +57,20 @@ def current_stream(device: int) -> torch.cuda.Stream:
 
 
 def is_capturing(stream: torch.cuda.Stream) -> bool:
-    """True if work on the stream is captured into a graph."""
+    """Return True if work on the stream is being captured into a graph."""
     if hasattr(stream, "is_capturing"):
         return bool(stream.is_capturing())
-    with on_stream(stream):  # older PyTorch asks the current one alone
+    with on_stream(stream):  # older PyTorch can ask only about the current stream
         return bool(is_current_capturing())
 
 
-# True if work on the current stream is captured. A group's own stream is captured with it, as it is
-# ordered after it.
+# Tells whether work on the current stream is being captured. If it is, work on a group's own stream
+# is captured, too, because that stream waits for the current stream.
 is_current_capturing: Any = getattr(torch._C, "_cuda_isCurrentStreamCapturing", None)
 
 
-# The methods of PyTorch's C++ class, without those of Python around them: between a program's
-# kernels these calls run with cold caches, where each function costs some microseconds.
+# Methods of PyTorch's C++ class, without the Python methods that wrap them. Between a program's
+# kernels these calls run with cold caches, where each function call costs some microseconds.
 record: Any = getattr(torch._C._CudaEventBase, "record", torch.cuda.Event.record)
 hold: Any = getattr(torch._C._CudaEventBase, "wait", torch.cuda.Event.wait)
 
@@ -77,15 +78,16 @@ hold: Any = getattr(torch._C._CudaEventBase, "wait", torch.cuda.Event.wait)
 class Lane:
     """A group's own stream on one GPU, as one thread uses it. A resource.
 
-    `event` marks the thread's earlier work. A stream waits for the last record before the wait, so
-    the event can be used again at once. Making one for each call takes longer than recording it.
+    `event` marks the thread's earlier work. A stream that waits for an event waits for the record
+    that is the last at that moment. So the event can be recorded again at once. Making an event for
+    each call takes longer than recording one.
     """
 
     __slots__ = ("event", "handle", "stream")
 
     def __init__(self, stream: torch.cuda.Stream) -> None:
         self.stream = stream
-        self.handle = stream.cuda_stream  # the number that hocket takes
+        self.handle = stream.cuda_stream  # the raw handle that hocket accepts
         self.event = torch.cuda.Event()
 
 
@@ -99,8 +101,8 @@ class _Lanes(local):
 class Streams:
     """Chooses the streams of a group's calls.
 
-    Asynchronous calls run on the group's own stream, one a GPU, after the caller's earlier work.
-    They overlap with the caller's later work. Synchronous ones run on the caller's stream.
+    Asynchronous calls run on the group's own stream, one for each GPU. They run after the caller's
+    earlier work, and overlap with its later work. Synchronous calls run on the caller's stream.
     """
 
     def __init__(self) -> None:
@@ -109,7 +111,7 @@ class Streams:
         self.last: Optional[torch.cuda.Stream] = None
 
     def own(self, device: int) -> torch.cuda.Stream:
-        """The group's stream for an asynchronous call, ordered after the current stream."""
+        """Return the group's stream for an asynchronous call. It waits for the current stream."""
         lane = self.lanes.by_device.get(device) or self.new_lane(device)
         record(lane.event, current_stream(device))
         hold(lane.event, lane.stream)
@@ -117,7 +119,7 @@ class Streams:
         return lane.stream
 
     def new_lane(self, device: int) -> Lane:
-        """The lane of a GPU that this thread has not used yet."""
+        """Make the lane of a GPU that this thread has not used yet."""
         stream = self._own.get(device)
         if stream is None:
             stream = self._own[device] = torch.cuda.Stream(device)
@@ -128,19 +130,19 @@ class Streams:
         """Note that a synchronous call runs on the caller's stream."""
         stream = current_stream(device)
         own = self._own.get(device)
-        # hocket orders its calls across streams, but not within one graph.
+        # hocket orders its calls across streams, but cannot do so within a graph.
         if own is not None and is_capturing(stream) and is_capturing(own):
             stream.wait_stream(own)
         self.last = stream
 
     def synchronize(self) -> None:
-        """Wait here for all calls on the group's own."""
+        """Wait in this thread for all calls on the group's own streams."""
         for stream in self._own.values():
             stream.synchronize()
 
     def drain(self, comm: hocket.Communicator) -> Optional[hocket.Error]:
-        """Wait here for the last call, which hocket ends at its deadline. Returns the error, if
-        any.
+        """Wait in this thread for the last call, which hocket ends at its deadline at the latest.
+        Return the error, if there is one.
         """
         if self.last is None or is_capturing(self.last):
             return None
@@ -156,44 +158,47 @@ class Streams:
         return failure_of(comm)
 
 
-# s after a failure: hocket's calls have ended, and only the program's work is left
+# Seconds after a failure. hocket's calls have ended then, and the program's own work ends
+# meanwhile.
 _LATER_ITS_OWN = 5.0
 
 
 class OnStream(Work):  # type: ignore[misc, unused-ignore]
     """A call on CUDA tensors, which a stream carries out.
 
-    It has no constructor of its own: `on_stream_of` and the straight path give it what differs
-    from the values below. Between a program's kernels each function costs some microseconds.
+    It has no constructor. `on_stream_of` and the fast path set the attributes that differ from the
+    defaults below. Between a program's kernels, each function call costs some microseconds.
     """
 
     comm: hocket.Communicator
     tensors: list[torch.Tensor]
     stream: torch.cuda.Stream
-    # hocket's own handle, if the call has one.
+    # The Work of hocket, if the call has one.
     work: Optional[hocket.Work] = None
-    # An event after the call and its finishing work; None if nothing follows the call.
+    # An event after the call and the work that finishes it. None if no work follows the call.
     end: Optional[torch.cuda.Event] = None
     is_captured = False
-    # True if a future's value is one stacked tensor. NCCL's backend stacks if each rank gathers
-    # all, and PyTorch's hooks expect this on GPUs.
+    # True if a future's value is one stacked tensor. NCCL's backend stacks the tensors of
+    # all_gather, and PyTorch's hooks expect this on GPUs.
     stacks = False
 
     def ends_at(self, stream: torch.cuda.Stream, end: torch.cuda.Event) -> None:
-        """Note that the call has been put on the stream only now."""
+        """Set the stream and the end of a call that was put on the stream after its handle was
+        made.
+        """
         self.stream, self.end = stream, end
 
     def _mark(self) -> torch.cuda.Event:
-        """An event after the call; for a synchronous call it is made on the first use."""
+        """Return an event after the call. For a synchronous call, the first use makes it."""
         if self.end is None:
             self.end = self.stream.record_event()
         return self.end
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
-        """Order later work on the current stream after the call.
+        """Make later work on the current stream wait for the call.
 
-        Raises what has gone wrong so far. With a limit, waits here for the call to end, at most
-        that long.
+        If the group has already failed, raise its error. With a timeout, this thread also waits for
+        the call to end, at most for that time.
         """
         current = current_stream(self.stream.device_index)
         if self.work is not None:
@@ -216,16 +221,17 @@ class OnStream(Work):  # type: ignore[misc, unused-ignore]
             raise error
 
     def synchronize(self) -> None:
-        """The same as `wait`."""
+        """Do the same as `wait`."""
         self.wait()
 
     def is_completed(self) -> bool:
-        """True if the GPU has finished the call.
+        """Return True if the GPU has finished the call.
 
         Raises
         ------
         RuntimeError
-            The call is part of a graph, whose replays make it; or its stream is being captured.
+            The call is part of a graph, so the graph's replays make it. Or its stream is being
+            captured.
         """
         if self.is_captured or is_capturing(self.stream):
             raise RuntimeError(
@@ -239,15 +245,15 @@ class OnStream(Work):  # type: ignore[misc, unused-ignore]
         return bool(self._mark().query())
 
     def is_success(self) -> bool:
-        """True if the GPU has finished the call without an error."""
+        """Return True if the GPU has finished the call without an error."""
         return self.is_completed() and self.exception() is None
 
     def exception(self) -> Optional[BaseException]:
-        """The group's failure so far; None if there is none."""
+        """Return the group's error, or None if the group has not failed yet."""
         return failure_of(self.comm)
 
     def source_rank(self) -> int:
-        """The sender's rank in the group, once a `recv` has ended."""
+        """Return the sender's rank in the group, once a `recv` has ended."""
         received = None if self.work is None else self.work.received
         if received is None:
             raise ValueError("source_rank() of what is not a recv that has ended well")
@@ -256,16 +262,16 @@ class OnStream(Work):  # type: ignore[misc, unused-ignore]
     _source_rank = source_rank
 
     def result(self) -> list[torch.Tensor]:
-        """The tensors of the call."""
+        """Return the tensors of the call."""
         return self.tensors
 
     def get_future(self) -> Any:
-        """A future that already has its value. A waiter's stream waits for the call, as with
-        `wait`.
+        """Return a future that already has its value. The stream of a waiter waits for the call, as
+        with `wait`.
         """
         stream = self.stream
         device = stream.device_index
-        future: Any = _Future([stream.device])  # as other backends give it
+        future: Any = _Future([stream.device])  # PyTorch's plain class, like other backends
         if self.stacks or _current_device() != device:
             with on_stream(stream):
                 future.set_result([torch.stack(self.tensors)] if self.stacks else self.tensors)
@@ -287,7 +293,7 @@ def on_stream_of(
     end: Optional[torch.cuda.Event] = None,
     is_captured: bool = False,
 ) -> OnStream:
-    """A handle with these values."""
+    """Return a handle with these values."""
     handle = OnStream()
     handle.comm, handle.tensors, handle.stream = comm, tensors, stream
     handle.work, handle.end, handle.is_captured = work, end, is_captured
@@ -295,9 +301,9 @@ def on_stream_of(
 
 
 class on_stream:  # noqa: N801: it is used as a function
-    """``with on_stream(stream)``: makes it the current stream, as `torch.cuda.stream` does.
+    """``with on_stream(stream)`` makes it the current stream, like `torch.cuda.stream`.
 
-    It takes a quarter of the time where the stream's GPU is the current one.
+    If the stream's GPU is the current one, it takes a quarter of the time of `torch.cuda.stream`.
     """
 
     __slots__ = ("_before", "_stream")
@@ -322,15 +328,13 @@ class on_stream:  # noqa: N801: it is used as a function
             self._before.__exit__(*error)
 
 
-
-
 def used_on(stream: torch.cuda.Stream, things: Iterable[Any]) -> None:
-    """Keep the memory of the tensors among these from being reused until the stream has passed
-    here.
+    """Keep the memory of all tensors in `things` from being reused until the stream has passed the
+    work queued so far.
     """
     last = None
     for tensor in _tensors_of(things):
-        if tensor is not last:  # recording one twice does no harm
+        if tensor is not last:  # saves some repeated records, which would do no harm
             tensor.record_stream(stream)
         last = tensor
 

@@ -1,4 +1,4 @@
-"""Makes calls of torch.distributed by hocket: synchronous or not, on host memory or a GPU's."""
+"""Makes torch.distributed's calls by hocket: synchronous or asynchronous, on the host or a GPU."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import torch
 
 import hocket
 
+from ._error_texts import in_words, refusal
 from ._streams import (
     OnStream,
     Streams,
@@ -20,7 +21,6 @@ from ._streams import (
     on_stream_of,
     used_on,
 )
-from ._texts import in_words, refusal
 from ._work import Finished, Kind, Pending, Shared, finished_of, pending_of
 
 Tensors = list[torch.Tensor]
@@ -29,10 +29,9 @@ After = Optional[Callable[[], None]]
 
 
 class Made(local):
-    """The state of a group that belongs to one thread.
+    """One thread's part of the state of a process group.
 
-    `handle` is the last one, which a group with `hands_on` returns. While calls are coalesced,
-    `collected` holds the started ones, and `batch` the messages on GPUs.
+    `handle` is the thread's last handle. While calls are coalesced, `collected` holds the handles of started calls, and `batch` the messages on GPUs.
     """
 
     handle: Optional[Handle] = None
@@ -41,21 +40,22 @@ class Made(local):
 
 
 class Verbs:
-    """Makes hocket's calls by name and returns PyTorch's handles.
+    """Makes hocket's calls by name, and returns handles with PyTorch's interface.
 
-    Part of `HocketBackend`, which says what holds for them.
+    Part of `HocketBackend`, whose docstring also describes these methods.
     """
 
     def __init__(self, comm: hocket.Communicator) -> None:
-        self.made = Made()
-        self.is_collecting = 0  # batches of calls that threads have begun
+        self.made: Made = Made()
+        self.is_collecting = 0  # number of batches that threads have begun and not ended
         self._use(comm)
+        # True if a HocketGroup, in Python, returns `made.handle` to the program.
         self.hands_on = False
-        # True if PyTorch's Python code calls this backend itself: see `_finished`.
+        # True if PyTorch's Python code calls this backend directly; see `_finished`.
         self.is_called_directly = False
 
     def _use(self, comm: hocket.Communicator) -> None:
-        """Make all later calls by this communicator."""
+        """Make all later calls on this communicator."""
         self._comm = comm
         self._all_reduce: Any = comm.all_reduce
         self._start_all_reduce: Any = comm.all_reduce_async
@@ -64,11 +64,11 @@ class Verbs:
         self._streams = Streams()
 
     def _told(self, error: Exception) -> Exception:
-        """The error to raise for one that a call has raised. If the call has been refused or has
-        failed before its start, all ranks are told.
+        """Return the error that replaces `error`, which a call has raised. If the call was refused
+        or failed before its start, tell all ranks.
         """
         if isinstance(error, hocket.InvalidArgument):
-            if error.status is not None:  # hocket's own
+            if error.status is not None:  # hocket itself has raised it, and told the ranks
                 return refusal(error)
             try:
                 self._comm.refuse(str(error))
@@ -89,7 +89,7 @@ class Verbs:
         result: Tensors,
         after: After = None,
     ) -> Optional[Handle]:
-        """Make the collective `name`; `after` copies results to their destination."""
+        """Call the collective `name`. `after` copies the results to their destination."""
         if result[0].is_cuda:
             return self._on_gpu(name, arguments, is_async, result, after)
         if is_async:
@@ -99,7 +99,7 @@ class Verbs:
         getattr(self._comm, name)(*arguments)
         if after is not None:
             after()
-        self._shared.pending.settle()
+        self._shared.pending.drop_ended()
         return self._finished(result, is_async)
 
     def _on_gpu(
@@ -134,7 +134,8 @@ class Verbs:
         work: Optional[hocket.Work] = None,
         after: After = None,
     ) -> OnStream:
-        """The handle of work on the group's own stream that uses the tensors in `used`."""
+        """Return the handle of work on the group's own stream. The work uses the tensors in `used`.
+        """
         end = None
         captured = is_current_capturing()
         if after is not None:
@@ -153,11 +154,10 @@ class Verbs:
         return handle
 
     def _finished(self, result: Tensors, is_async: bool = False) -> Optional[Handle]:
-        """The handle of a synchronous call that has been made here; `is_async`: its caller wants
-        one.
+        """Return the handle of a synchronous call, which has ended or is on the caller's stream.
 
-        If Python calls the backend, other callers get None, as from PyTorch's own backends. The
-        call has ended, or precedes later work on the caller's stream. C++ code does not take None.
+        Return None if Python code calls the backend and the caller wants no handle (not
+        `is_async`). PyTorch's own backends do this, too. C++ code does not accept None.
         """
         if self.is_called_directly and not is_async and self.made.collected is None:
             return None
@@ -179,8 +179,8 @@ class Verbs:
 
 
 class Batch:
-    """Messages on GPUs that are put on the stream together. Singly, each would wait for the
-    last.
+    """Messages on GPUs that are put on the stream together. One by one, each message would wait for
+    the message before it.
     """
 
     def __init__(self, verbs: Verbs) -> None:
@@ -191,12 +191,12 @@ class Batch:
         self._handles: list[OnStream] = []
 
     def send(self, tensors: Tensors, source: torch.Tensor, destination: int) -> OnStream:
-        """Adds one."""
+        """Add a message to send."""
         self.outgoing.append((source, destination))
         return self._add(tensors)
 
     def recv(self, tensors: Tensors, out: torch.Tensor, source: int, after: After) -> OnStream:
-        """Add a message; `after` copies received data to its destination."""
+        """Add a message to receive. `after` copies the data to its destination."""
         self.incoming.append((out, source))
         if after is not None:
             self._after.append(after)
@@ -210,7 +210,7 @@ class Batch:
         return handle
 
     def go(self) -> list[OnStream]:
-        """Put the messages on the stream; return the handles of all."""
+        """Put the messages on the stream, and return the handles of all of them."""
         if not self._handles:
             return []
         messages = [tensor for tensor, _ in self.outgoing + self.incoming]

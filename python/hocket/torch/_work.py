@@ -1,4 +1,4 @@
-"""Handles of calls with torch.distributed's interface."""
+"""Handles of calls on host memory, with torch.distributed's interface."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from torch._C._distributed_c10d import Work
 import hocket
 from hocket._waiting.ends import Ends
 
+from ._error_texts import in_words
 from ._futures import CallbackOrder, CallFuture, set_result
-from ._texts import in_words
 
 
 class Kind(enum.Enum):
-    """The kind of call that a handle belongs to."""
+    """The kind of the call to which a handle belongs."""
 
     COLLECTIVE = enum.auto()
     SEND = enum.auto()
@@ -28,7 +28,9 @@ class Kind(enum.Enum):
 
 
 def _seconds(timeout: Optional[timedelta]) -> Optional[float]:
-    """Seconds; None if torch.distributed passes no limit for this call."""
+    """Return the timeout in seconds. Return None if torch.distributed passes no limit for this
+    call.
+    """
     if timeout is None or timeout <= timedelta(0):
         return None
     return timeout.total_seconds()
@@ -44,48 +46,48 @@ class Finished(Work):  # type: ignore[misc, unused-ignore]
         return True
 
     def is_completed(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def is_success(self) -> bool:
-        """Return None: failures have been raised."""
+        """Return True: a failed call would have raised its error."""
         return True
 
     def synchronize(self) -> None:
         """Do nothing: the call has ended."""
 
     def result(self) -> list[torch.Tensor]:
-        """The tensors of the call."""
+        """Return the tensors of the call."""
         return self.tensors
 
     def get_future(self) -> Any:
-        """A future that already has its value."""
+        """Return a future that already has its value."""
         future: Any = torch.futures.Future()
         future.set_result(self.tensors)
         return future
 
 
 def finished_of(tensors: list[torch.Tensor]) -> Finished:
-    """The handle of a call on these tensors."""
+    """Return the handle of an ended call on these tensors."""
     handle = Finished()
     handle.tensors = tensors
     return handle
 
 
 class Shared:
-    """State that the handles of a group share."""
+    """The state that all handles of a group share."""
 
     def __init__(self, comm: hocket.Communicator) -> None:
-        self.ends = Ends()
-        self.turns = CallbackOrder(comm)
-        self.pending = PendingHandles()
-        self.lock = threading.Lock()  # guards the making of futures
+        self.ends: Ends = Ends()
+        self.turns: CallbackOrder = CallbackOrder(comm)
+        self.pending: PendingHandles = PendingHandles()
+        self.lock: threading.Lock = threading.Lock()  # held while a handle's future is made
         # True if the program has seen the error that ended the group.
         self.has_raised = False
 
 
 class _Rest:
-    """The rest of a call after its end, such as copies of results; it is done once."""
+    """Work to do once after a call has ended, such as copies of results."""
 
     def __init__(self, after: Callable[[], None]) -> None:
         self._after: Optional[Callable[[], None]] = after
@@ -99,10 +101,10 @@ class _Rest:
 
 
 class Pending(Work):  # type: ignore[misc, unused-ignore]
-    """A call on host memory that may be under way.
+    """A call on host memory that may be pending.
 
-    It has no constructor of its own: `pending_of` and the straight path give it what differs from
-    the values below.
+    It has no constructor. `pending_of` and the fast path set the attributes that differ from the
+    defaults below.
     """
 
     shared: Shared
@@ -113,7 +115,7 @@ class Pending(Work):  # type: ignore[misc, unused-ignore]
     _future: Any = None
 
     def finish(self, timeout: Optional[float] = None) -> None:
-        """Wait, then do the rest."""
+        """Wait for the call, then do the work that is due after it."""
         try:
             self.work.wait(timeout)
         except hocket.Error as error:
@@ -126,7 +128,7 @@ class Pending(Work):  # type: ignore[misc, unused-ignore]
             self.rest.do(self.work)
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
-        """Returns when the call has ended; raises its error. Its future then has its value."""
+        """Wait until the call has ended and its future has its value. Raise the call's error."""
         self.finish(_seconds(timeout))
         future = self._future
         if future is not None and not future.done() and not self.shared.ends.has_stopped:
@@ -134,7 +136,9 @@ class Pending(Work):  # type: ignore[misc, unused-ignore]
         return True
 
     def is_completed(self) -> bool:
-        """True if it has ended, in success or failure; the tensors then have their values."""
+        """Return True if the call has ended, with success or failure. The tensors then have their
+        values.
+        """
         if not self.work.test():
             return False
         if self.rest is not None:
@@ -142,15 +146,15 @@ class Pending(Work):  # type: ignore[misc, unused-ignore]
         return True
 
     def is_success(self) -> bool:
-        """True if it has ended in success."""
+        """Return True if the call has ended with success."""
         return self.is_completed() and self.work.exception is None
 
     def exception(self) -> Optional[BaseException]:
-        """The error of a call that has ended."""
+        """Return the error of a call that has ended."""
         return self.work.exception
 
     def source_rank(self) -> int:
-        """The sender's rank in the group, once a `recv` has ended."""
+        """Return the sender's rank in the group, once a `recv` has ended."""
         received = self.work.received
         if received is None:
             raise ValueError("source_rank() of what is not a recv that has ended well")
@@ -159,17 +163,18 @@ class Pending(Work):  # type: ignore[misc, unused-ignore]
     _source_rank = source_rank
 
     def synchronize(self) -> None:
-        """The same as `wait`: on host memory there is no stream to order after it."""
+        """Do the same as `wait`: calls on host memory involve no stream."""
         self.wait()
 
     def result(self) -> list[torch.Tensor]:
-        """The tensors of the call."""
+        """Return the tensors of the call."""
         return self.tensors
 
     def get_future(self) -> Any:
-        """A future that gets its value when the call ends; the same one each time.
+        """Return a future that gets its value when the call ends. Every call returns the same
+        future.
 
-        PyTorch's C++ code waits for a call and then takes the value without waiting.
+        PyTorch's C++ code waits for a call, and then takes the future's value without waiting.
         """
         with self.shared.lock:
             if self._future is not None:
@@ -183,7 +188,7 @@ class Pending(Work):  # type: ignore[misc, unused-ignore]
         return self._future
 
     def complete(self) -> None:
-        """The call has ended: give the future its value."""
+        """Give the future its value. The call has ended."""
         try:
             self.finish()
         except Exception as error:
@@ -199,7 +204,8 @@ def pending_of(
     kind: Kind,
     after: Optional[Callable[[], None]] = None,
 ) -> Pending:
-    """The handle of a call on these tensors; `after` finishes it."""
+    """Return the handle of a pending call on these tensors. `after` runs once the call has ended.
+    """
     handle = Pending()
     handle.shared, handle.work, handle.tensors, handle.kind = shared, work, tensors, kind
     if after is not None:
@@ -208,43 +214,43 @@ def pending_of(
 
 
 class Together(Work):  # type: ignore[misc, unused-ignore]
-    """Several calls as one."""
+    """One handle for several calls."""
 
     def __init__(self, works: list[Any]) -> None:
         super().__init__()
         self._works = works
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
-        """Returns when all have ended; raises the first error."""
+        """Wait until all calls have ended. Raise the first error."""
         for work in self._works:
             work.wait(timeout)
         return True
 
     def is_completed(self) -> bool:
-        """True if all have ended."""
+        """Return True if all calls have ended."""
         return all(work.is_completed() for work in self._works)
 
     def is_success(self) -> bool:
-        """True if all have ended in success."""
+        """Return True if all calls have ended with success."""
         return all(work.is_success() for work in self._works)
 
     def synchronize(self) -> None:
-        """The same as `wait`."""
+        """Do the same as `wait`."""
         self.wait()
 
     def result(self) -> list[torch.Tensor]:
-        """The tensors of all calls."""
+        """Return the tensors of all calls."""
         return [tensor for work in self._works for tensor in work.result()]
 
     def get_future(self) -> Any:
-        """A future that ends when all have ended, with their tensors."""
+        """Return a future that gets the tensors of all calls when all calls have ended."""
         every = torch.futures.collect_all([work.get_future() for work in self._works])
         return every.then(lambda all_of_them: (all_of_them.wait(), self.result())[1])
 
 
 class PendingHandles:
-    """Handles of calls under way. Programs drop them and go on, as PyTorch's own backends allow.
-    hocket would give up a call whose Work is dropped, so this keeps them.
+    """Handles of pending calls. Programs may drop handles and go on, as with PyTorch's own
+    backends. hocket would give up a call whose Work is dropped, so this object keeps the handles.
     """
 
     _SWEPT_AT_LEAST = 64
@@ -261,13 +267,13 @@ class PendingHandles:
             while handles and handles[0].is_completed():
                 handles.popleft()
             handles.append(handle)
-            if len(handles) >= self._sweep_at:  # a handle behind a long call
+            if len(handles) >= self._sweep_at:  # ended handles may stand behind one of a long call
                 left = [each for each in handles if not each.is_completed()]
                 self._handles = collections.deque(left)
                 self._sweep_at = max(self._SWEPT_AT_LEAST, 2 * len(left))
 
     def drain(self) -> None:
-        """Wait for all but receives, which may never be answered. Raises the first error."""
+        """Wait for all calls except receives, which may never end. Raise the first error."""
         with self._lock:
             handles = list(self._handles)
         errors = []
@@ -280,8 +286,8 @@ class PendingHandles:
         if errors:
             raise errors[0]
 
-    def settle(self) -> None:
-        """Drop the first handles that have ended, in order."""
+    def drop_ended(self) -> None:
+        """Drop the first handles, in order, as long as their calls have ended."""
         if not self._handles:
             return
         with self._lock:

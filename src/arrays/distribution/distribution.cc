@@ -6,12 +6,13 @@
 #include <algorithm>
 #include <limits>
 
+#include "foundation/base/enumerator.h"
 #include "hocket/error.h"
 
 namespace hocket {
 namespace {
 
-// Row-major.
+// Returns the indices of element `at` in an array of `shape`, in C order.
 Extents unravel(std::size_t at, const Extents& shape) {
   Extents place(shape.size());
   for (std::size_t i = shape.size(); i-- > 0;) {
@@ -49,7 +50,7 @@ std::vector<int> numbered(const Extents& shape, ProcessGrid::Layout layout) {
 }
 
 void require_extents(const Extents& shape) {
-  constexpr std::size_t kMost = std::numeric_limits<int>::max();  // as ranks
+  constexpr std::size_t kMost = std::numeric_limits<int>::max();  // a communicator's largest size
   std::size_t places = 1;
   for (const std::size_t extent : shape) {
     if (extent != 0 && places > kMost / extent) {
@@ -64,8 +65,8 @@ void require_extents(const Extents& shape) {
       fmt::format("a process grid of shape ({}) has no places", fmt::join(shape, ", ")));
 }
 
-// Number of elements, out of `n`, at place `at` of `places`. Blocks are dealt out from place
-// `first` on.
+// Returns how many of `n` elements place `at` of `places` has. Blocks are dealt out cyclically,
+// beginning with place `first`.
 std::size_t dealt(
     std::size_t n, std::size_t block, std::size_t at, std::size_t first, std::size_t places) {
   const std::size_t turn = (at + places - first) % places;
@@ -164,6 +165,7 @@ Box Slab::box(const Extents& shape, int rank, int ranks) const {
 
 ProcessGrid::ProcessGrid(Extents shape, Layout layout) : shape_(std::move(shape)) {
   require_extents(shape_);
+  base::require_enumerator(layout, Layout::kColumnMajor, "layout", "ProcessGrid::Layout");
   ranks_ = numbered(shape_, layout);
 }
 

@@ -22,7 +22,7 @@ ExchangeBuffers::ExchangeBuffers(Communicator& comm,
         symmetric_.push_back(comm.symmetric().empty(bytes, DType::kUInt8, options));
       }
       return;
-    } catch (const SystemError&) {  // no room; all ranks learn it
+    } catch (const SystemError&) {  // out of memory; all ranks get the same error
       symmetric_.clear();
     } catch (const InvalidArgument&) {
       symmetric_.clear();

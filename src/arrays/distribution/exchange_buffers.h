@@ -12,8 +12,8 @@ namespace hocket::distribution {
 
 bool on_one_host(const Communicator& comm);
 
-// The buffers are symmetric if the ranks reach each other's memory: ranks of one host, or GPUs with
-// peer access. Each rank reads the others' buffers. A resource of one plan; one thread.
+// A resource of one plan, used by one thread. Each rank reads the others' buffers. The buffers are
+// symmetric if the ranks reach each other's memory: ranks of one host, or GPUs with peer access.
 class ExchangeBuffers {
  public:
   // Collective. `bytes` is the same on all ranks.
@@ -22,8 +22,9 @@ class ExchangeBuffers {
                   std::optional<Duration> deadline,
                   MemoryKind memory = MemoryKind::kHost);
   bool is_shared() const noexcept { return !symmetric_.empty(); }
-  // There are two buffers, used in turn, so that no rank overwrites data that another may still
-  // read. On a GPU there are none if they are not shared.
+  // Return the current buffer of this rank, and of another rank. Two buffers are used alternately,
+  // so that no rank overwrites data that another rank may still read. GPUs have no buffers if these
+  // are not shared.
   std::byte* mine() noexcept;
   const std::byte* of(int rank) const;
   void turn() noexcept { at_ = 1 - at_; }

@@ -8,19 +8,22 @@
 #include <numeric>
 
 #include "calls/call/request.h"
+#include "calls/world/array_calls.h"
+#include "foundation/base/enumerator.h"
 #include "hocket/error.h"
 
 namespace hocket {
 namespace {
 
-// More than needed so far; a rank's description has a constant size.
+// Limit of the axes, so that a rank's description has a constant size.
 constexpr std::size_t kMostAxes = 8;
 
-// A rank's description, as it is exchanged.
+// A rank's boxes, as the ranks exchange them.
 struct Said {
   std::int64_t axes = 0;
   std::int64_t order = 0;
-  std::array<std::int64_t, 4 * kMostAxes> corners{};  // from's lower, upper, to's lower, upper
+  // The lower and the upper corner of the source box, then the corners of the target box.
+  std::array<std::int64_t, 4 * kMostAxes> corners{};
 
   Box box(std::size_t which) const {
     const auto n = static_cast<std::size_t>(axes);
@@ -60,7 +63,7 @@ class Runs {
       stride *= shape[i];
     }
     first_ = std::inner_product(offset.begin(), offset.end(), strides.begin(), std::size_t{0});
-    // The axes that are there as a whole join the run.
+    // Inner axes that the box covers completely make the run longer.
     std::size_t inner = shape.size();
     while (inner > 0) {
       --inner;
@@ -71,7 +74,7 @@ class Runs {
     strides_.assign(strides.begin(), strides.begin() + static_cast<std::ptrdiff_t>(inner));
   }
 
-  // Calls `f(byte, bytes)` for each run, in order.
+  // Calls `f(offset, bytes)` for each run, in order. The offset is in bytes.
   template <typename F>
   void each(std::size_t element, F&& f) const {
     if (run_ == 0 || count_of(sides_) == 0) return;
@@ -96,7 +99,7 @@ struct Share {
   Runs runs;
 };
 
-// Throws the same error on every rank, as all check the same data.
+// Throws the same error on every rank, because all ranks check the same data.
 Box check(const std::vector<Said>& all) {
   for (std::size_t r = 1; r < all.size(); ++r) {
     if (all[r].axes != all[0].axes) {
@@ -137,7 +140,7 @@ Box check(const std::vector<Said>& all) {
 }
 
 bool is_countable(const Box& box) {
-  std::size_t room = std::size_t{1} << 60;  // elements: sums do not wrap
+  std::size_t room = std::size_t{1} << 60;  // elements still allowed, so that sums do not overflow
   for (const std::size_t extent : box.shape()) {
     if (extent == 0) return true;
     room /= extent;
@@ -180,8 +183,10 @@ Redistribution::Redistribution(Communicator& comm,
                                const Box& from,
                                const Box& to,
                                const RedistributeOptions& options) {
+  const auto call = world::whole_call(comm, engine::Kind::kRedistribute);
   try {
     check_mine(from, to);
+    base::require_enumerator(options.order, MemoryOrder::kFortran, "order", "MemoryOrder");
   } catch (const InvalidArgument& error) {
     comm.refuse(error.what());
   }
@@ -210,8 +215,9 @@ const Box& Redistribution::whole() const { return plan_->whole; }
 
 void Redistribution::operator()(ConstArrayView in, ArrayView out) {
   Plan& plan = *plan_;
+  const auto call = world::whole_call(plan.comm, engine::Kind::kRedistribute);
   const auto refuse = [&](const std::string& reason) { plan.comm.refuse(reason); };
-  if (in.memory() != MemoryKind::kHost || out.memory() != MemoryKind::kHost) {
+  if (in.memory() == MemoryKind::kCuda || out.memory() == MemoryKind::kCuda) {
     refuse("redistribution is of arrays in host memory");
   }
   for (const std::string& fault : {call::fault_of(in, "in"), call::fault_of(out, "out")}) {
@@ -229,7 +235,7 @@ void Redistribution::operator()(ConstArrayView in, ArrayView out) {
   }
   const std::size_t element = size_of(in.dtype());
   const auto out_counts = plan.counts(plan.receives), in_counts = plan.counts(plan.sends);
-  // Elements that several ranks want are sent to each; unwanted ones are not sent.
+  // An element that several ranks want is sent to each of them. Unwanted elements are not sent.
   plan.packed.resize(std::accumulate(in_counts.begin(), in_counts.end(), std::size_t{0}) * element);
   plan.received.resize(out.bytes());
   std::size_t sent = 0;

@@ -10,6 +10,7 @@
 namespace hocket::distribution {
 
 void SamePlan::compare(std::uint64_t digest, std::optional<Duration> deadline) {
+  const auto whole = world::whole_call(comm_, kind_);
   comm_.all_gather(std::span<const std::uint64_t>(&digest, 1),
                    std::span<std::uint64_t>(given_),
                    {.deadline = deadline});

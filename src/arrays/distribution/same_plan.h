@@ -10,7 +10,7 @@
 
 namespace hocket::distribution {
 
-// A resource of one plan; one thread.
+// A resource of one plan, used by one thread.
 class SamePlan {
  public:
   // `kind` is the call that refusals name.
@@ -18,8 +18,8 @@ class SamePlan {
       : comm_(comm), kind_(kind), given_(static_cast<std::size_t>(comm.size())) {}
 
   // Collective. Runs `prepare()`, this rank's preparation, whose errors refuse the call. Then
-  // compares `digest()` of the plan and of all that must be equal. Throws InvalidArgument on all
-  // ranks; the communicator can be used further.
+  // compares `digest()`, a hash of the plan and of all that must be equal. If the digests differ,
+  // throws InvalidArgument on all ranks; the communicator stays usable.
   template <typename Prepare, typename Digest>
   void before_executing(std::optional<Duration> deadline, Prepare&& prepare, Digest&& digest) {
     world::before_call(comm_, kind_, prepare);

@@ -6,16 +6,20 @@
 #include <algorithm>
 #include <limits>
 
+#include "calls/world/array_calls.h"
+#include "foundation/base/enumerator.h"
 #include "hocket/error.h"
 
 namespace hocket::fft {
 namespace {
 
-// A rank's description, as it is exchanged.
+// A rank's description of the plan, as the ranks exchange it.
 struct Announcement {
   std::uint64_t mark = 0;
   std::int64_t axes = 0, transformed = 0, kind = 0, precision = 0, norm = 0, on_gpu = 0;
-  std::array<std::int64_t, 5 * kMostAxes> corners{};  // the shape, from's lower, upper, to's
+  // The shape, then the lower and the upper corner of the source box, then the corners of the
+  // target box.
+  std::array<std::int64_t, 5 * kMostAxes> corners{};
 
   Extents corner(std::size_t which) const {
     const auto* at = corners.data() + which * kMostAxes;
@@ -24,8 +28,11 @@ struct Announcement {
   Box box(std::size_t which) const { return {corner(1 + 2 * which), corner(2 + 2 * which)}; }
 };
 
-// Checks the arguments of this rank; throws the error.
+// Checks the arguments of this rank. Throws InvalidArgument.
 Wanted check_mine(const Extents& shape, const Box& from, const Box& to, const FftOptions& options) {
+  base::require_enumerator(options.kind, FftKind::kComplexToReal, "kind", "FftKind");
+  base::require_enumerator(options.norm, FftNorm::kNone, "norm", "FftNorm");
+  base::require_enumerator(options.planning, FftPlanning::kMeasured, "planning", "FftPlanning");
   if (shape.empty() || shape.size() > kMostAxes) {
     throw InvalidArgument(
         fmt::format("the array has {} axes, expected 1 to {}", shape.size(), kMostAxes));
@@ -43,7 +50,7 @@ Wanted check_mine(const Extents& shape, const Box& from, const Box& to, const Ff
     throw InvalidArgument(
         fmt::format("precision is {}, expected float32 or float64", name_of(options.precision)));
   }
-  std::size_t room = std::size_t{1} << 48;  // elements: sums and strides do not wrap
+  std::size_t room = std::size_t{1} << 48;  // elements still allowed, so that no stride overflows
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == 0 && i >= shape.size() - axes) {
       throw InvalidArgument(
@@ -96,6 +103,7 @@ Agreed agree(Communicator& comm,
              const Box& to,
              const FftOptions& options,
              std::uint64_t mark) {
+  const auto call = world::whole_call(comm, engine::Kind::kFft);
   Agreed agreed;
   try {
     agreed.wanted = check_mine(shape, from, to, options);

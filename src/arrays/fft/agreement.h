@@ -15,11 +15,11 @@ namespace hocket::fft {
 struct Agreed {
   Wanted wanted;
   std::vector<Box> from, to;  // by rank
-  std::uint64_t token = 0;    // of this plan; differs from those of all other living plans
+  std::uint64_t token = 0;    // of this plan; differs from the tokens of all other living plans
 };
 
-// Collective. `mark` differs from those of all other plans of this process. Throws InvalidArgument,
-// the same on all ranks.
+// Collective. `mark` differs from the marks of all other plans of this process. Throws
+// InvalidArgument, the same on all ranks.
 Agreed agree(Communicator& comm,
              const Extents& shape,
              const Box& from,

@@ -11,7 +11,7 @@
 
 namespace hocket::fft {
 
-// The part of cuFFT's interface that is used, as of CUDA 12: values are cuFFT's.
+// The part of cuFFT's interface that is used. Its values are those of CUDA 12.
 namespace cufft {
 using Handle = int;
 enum class CufftResult : int { kSuccess = 0 };
@@ -26,10 +26,11 @@ enum class CufftType : int {
 inline constexpr int kForward = -1, kInverse = 1;
 }  // namespace cufft
 
-// A resource: the loaded library. Immutable, any thread.
+// A resource: the loaded library. It is immutable, so any thread may use it.
 class Cufft {
  public:
-  // Throws InvalidArgument where it is not to be had. HOCKET_CUFFT_LIBRARY names another file.
+  // Loads the library, or the file that HOCKET_CUFFT_LIBRARY names. Throws InvalidArgument if there
+  // is none.
   static std::shared_ptr<const Cufft> find(const std::vector<std::string>& folders);
 
   const std::string& name() const noexcept { return name_; }  // "cuFFT 12.0.0"

@@ -1,4 +1,4 @@
-// Eigen's transforms of one line, brought to all lines of an array.
+// Applies Eigen's transform of one line to all lines of an array.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -103,8 +103,9 @@ class EigenTransform final : public Transform {
  private:
   using C = std::complex<Real>;
 
-  // The spectrum in line_ becomes reals_. The imaginary parts that a real array's spectrum has not
-  // (of the first element, and of the last of an even length) do not count.
+  // Transforms the spectrum in line_ to reals_. In a real array's spectrum, the first element has
+  // no imaginary part. The same holds for the last element if the length is even. Such parts are
+  // ignored.
   void to_real(std::size_t n) {
     line_[0] = line_[0].real();
     if (n % 2 == 0) line_[n / 2] = line_[n / 2].real();
@@ -113,7 +114,8 @@ class EigenTransform final : public Transform {
     for (std::size_t i = 0; i < n; ++i) reals_[i] = result_[i].real();
   }
 
-  // line_ becomes result_. Eigen does not end on a line of one element.
+  // Transforms line_ to result_. A line of one element is copied, because Eigen loops forever on
+  // it.
   void one_line(std::size_t n, bool is_inverse) {
     const auto length = static_cast<Eigen::Index>(n);
     if (n == 1) {
@@ -125,7 +127,7 @@ class EigenTransform final : public Transform {
     }
   }
 
-  // Complex lines along `axis`.
+  // Transforms all complex lines along `axis`.
   void pass(const C* in,
             const Extents& in_strides,
             C* out,
@@ -139,7 +141,7 @@ class EigenTransform final : public Transform {
     });
   }
 
-  // Calls `f` with where each line along `axis` begins on either side.
+  // Calls `f` with the start of each line along `axis`, in the input and in the output.
   template <typename F>
   static void each_line(
       const Extents& in, const Extents& out, const Extents& shape, std::size_t axis, F&& f) {

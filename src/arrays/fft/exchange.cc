@@ -8,7 +8,7 @@
 namespace hocket::fft {
 namespace {
 
-// Elements along the last axis, below which it is not cut.
+// The last axis is not cut into pieces shorter than this, in elements.
 constexpr std::size_t kShortestRun = 32;
 
 }  // namespace
@@ -21,7 +21,7 @@ std::vector<Box> pieces_of(const Box& box,
                            const std::vector<std::size_t>& axes,
                            std::size_t count) {
   const Extents shape = box.shape();
-  // The number of parts of each axis: the first axes get as many as possible.
+  // Numbers of parts of the axes. The first axes get as many as possible.
   Extents cuts(shape.size(), 1);
   std::size_t made = 1;
   for (std::size_t i = 0; i < shape.size(); ++i) {

@@ -1,4 +1,4 @@
-// Brings the results of one leg to the ranks that need them for the next.
+// Brings the results of one leg to the ranks that need them for the next leg.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ namespace hocket::fft {
 
 using distribution::ExchangeBuffers;
 
-// The type in which elements of a size are sent, so that counts are elements.
+// Returns the type in which elements of `element` bytes are sent, so that counts are elements.
 DType carrier(std::size_t element) noexcept;
 
-// `box` in `count` pieces, cut along axes that are not among `axes`; the last ones may be empty.
+// Cuts a box into `count` pieces, along axes that are not in `axes`. The last pieces may be empty.
 std::vector<Box> pieces_of(const Box& box, const std::vector<std::size_t>& axes, std::size_t count);
 
-// Messages from a buffer to the next leg's pieces. While one piece is transformed, the others are
-// on their way. A resource; one thread.
+// Sends data from a buffer to the ranks that need it in the next leg, piece by piece. While one
+// piece is transformed, the next pieces travel. A resource, used by one thread.
 class Messages {
  public:
   Messages(Communicator& comm,
@@ -31,10 +31,11 @@ class Messages {
            std::size_t pieces,
            std::size_t element,
            std::optional<Duration> deadline);
-  // Collective; then call `wait` for each piece in turn. `held` is read before it returns.
+  // Starts all messages. Collective. The data at `held` may be changed once this has returned. Then
+  // call `wait` for each piece in order.
   void begin(const std::byte* held);
   void wait(std::size_t piece) { works_[piece].wait(); }
-  // A rank's data of a piece, packed.
+  // Returns a rank's packed data of a piece.
   const std::byte* from(std::size_t piece, std::size_t rank) const noexcept {
     return received_.data() + pieces_[piece].places[rank];
   }

@@ -14,7 +14,7 @@
 namespace hocket::fft {
 namespace {
 
-// FFTW's interface, as of 3.0: layouts and values are FFTW's.
+// FFTW's interface. Its layouts and values are those of FFTW 3.0.
 using Plan = void*;
 struct Dimension {
   std::ptrdiff_t length, in_stride, out_stride;
@@ -37,7 +37,7 @@ struct Functions {
   void (*destroy)(Plan) = nullptr;
   int (*alignment_of)(void*) = nullptr;  // MKL may lack it
 
-  // Empty, or the name of the missing part.
+  // Returns "", or the error text if a function is missing.
   std::string fill(os::LoadedLibrary& library, const std::string& prefix) {
     const auto need = [&](const char* name, auto*& function) {
       library.look((prefix + name).c_str(), function);
@@ -56,8 +56,8 @@ struct Functions {
   }
 };
 
-// FFTW plans with global state, one thread at a time. The mutex is never destroyed, as plans may be
-// released while the process ends.
+// FFTW plans with global state, one thread at a time. The mutex is never destroyed, because plans
+// may be released while the process ends.
 std::mutex& planner() {
   static std::mutex& mutex = *new std::mutex;
   return mutex;
@@ -77,7 +77,7 @@ class FftwTransform final : public Transform {
       : functions_(functions), lines_(lines) {
     const bool is_real = lines.kind != FftKind::kComplex;
     const Extents complex_side = is_real ? Fft::spectrum_of(lines.shape) : lines.shape;
-    // A real side is the longer one in the last axis: the other axes' loops are the same.
+    // The shape is that of the real array, whose last axis is longer than the spectrum's.
     for (std::size_t i = 0; i < lines.shape.size(); ++i) {
       const bool transformed =
           std::find(lines.axes.begin(), lines.axes.end(), i) != lines.axes.end();
@@ -127,7 +127,7 @@ class FftwTransform final : public Transform {
  private:
   bool is_aligned(void* at) const {
     if (functions_.alignment_of == nullptr) return reinterpret_cast<std::uintptr_t>(at) % 64 == 0;
-    // It declares the address as one of reals.
+    // The parameter of fftw_alignment_of is declared as an address of real numbers.
     return functions_.alignment_of(at) == 0;
   }
 
@@ -190,7 +190,7 @@ std::unique_ptr<FftLibrary> with_functions_of(const os::LibraryName& doubles,
   why_not = of_doubles.fill(one, "fftw_");
   if (why_not.empty()) why_not = of_floats.fill(other, "fftwf_");
   if (!why_not.empty()) return nullptr;
-  // FFTW says "fftw-3.3.10-sse2-avx".
+  // The text is "fftw-3.3.10-sse2-avx".
   std::string name = doubles.title;
   char* version = nullptr;
   if (one.look("fftw_version", version)) {
@@ -207,12 +207,12 @@ std::unique_ptr<FftLibrary> with_functions_of(const os::LibraryName& doubles,
 }  // namespace
 
 std::unique_ptr<FftLibrary> fftw(const std::string& file, std::string& why_not) {
-  constexpr auto kSystem = os::LibraryName::Rather::kSystem;
+  constexpr auto kSystem = os::LibraryName::First::kSystem;
   constexpr os::LibraryName kDoubles{
       "libfftw3.so.3", "HOCKET_FFT_LIBRARY", "FFTW", "Debian: libfftw3-double3", kSystem};
   constexpr os::LibraryName kFloats{
       "libfftw3f.so.3", "HOCKET_FFT_LIBRARY", "FFTW", "Debian: libfftw3-single3", kSystem};
-  // A file of double precision has its sibling's name but for a letter; MKL's has both.
+  // The file for float32 differs by one letter ("libfftw3f"). MKL has both precisions in one file.
   std::string float_file = file;
   if (const std::size_t at = file.rfind("libfftw3."); at != std::string::npos) {
     float_file.replace(at, std::strlen("libfftw3."), "libfftw3f.");
@@ -222,7 +222,7 @@ std::unique_ptr<FftLibrary> fftw(const std::string& file, std::string& why_not) 
 
 std::unique_ptr<FftLibrary> mkl(std::string& why_not) {
   constexpr os::LibraryName kMkl{
-      "libmkl_rt.so.2", "HOCKET_FFT_LIBRARY", "MKL", "pip: mkl", os::LibraryName::Rather::kSystem};
+      "libmkl_rt.so.2", "HOCKET_FFT_LIBRARY", "MKL", "pip: mkl", os::LibraryName::First::kSystem};
   return with_functions_of(kMkl, kMkl, "", "", why_not);
 }
 

@@ -6,7 +6,7 @@ namespace hocket::fft {
 
 using cuda::DevicePtr;
 
-// Rows in planes, and bytes from one to the next.
+// The sizes of rows and planes, and the distances in bytes from one to the next.
 struct GpuCopy::Planes {
   DevicePtr from, to;
   std::size_t width;
@@ -17,12 +17,12 @@ namespace {
 
 constexpr std::size_t kWide = 16;
 constexpr unsigned kCopyThreads = 256,
-                   kEach = 4;  // numbers a thread, all loaded before one is stored
-constexpr std::size_t kMost = std::size_t{1} << 31;  // numbers of one launch
-// Bytes of a row from afar from which on the driver's engines are as quick as the link.
+                   kEach = 4;  // numbers per thread; all are loaded before the first is stored
+constexpr std::size_t kMost = std::size_t{1} << 31;  // numbers that one launch copies
+// For rows of at least this many bytes, the driver's copy engines use another GPU's link fully.
 constexpr std::size_t kLongRow = 4096;
 
-// A number's place is row by row; where it lies follows from that by division.
+// Numbers are counted row by row. Each thread finds the addresses of its numbers by division.
 constexpr const char* kBegin = R"(
 .version 6.0
 .target sm_60
@@ -109,7 +109,7 @@ GpuCopy::GpuCopy(std::shared_ptr<const cuda::DeviceContext> device, std::size_t 
                             : std::make_unique<const cuda::TextKernel>(
                                   device_, text_of(unit), name_of(unit))) {}
 
-// Neither side has gaps, so the distance of planes is a whole number of rows.
+// Planes are a whole number of rows apart, because the arrays have no gaps.
 void GpuCopy::run_by_driver(const Planes& p, cuda::Stream stream) const {
   cuda::Copy3d copy{.width_bytes = p.width, .height = p.rows.sides, .depth = p.planes.sides};
   copy.from.device = p.from;
@@ -167,7 +167,7 @@ void GpuCopy::run(
   }
   planes.rows = loops.back();
   if (loops.size() > 1) planes.planes = loops[loops.size() - 2];
-  // The loops around the last two are made here.
+  // `run` copies the two inner loops at once. This function makes the outer loops.
   const std::size_t around = loops.size() > 2 ? loops.size() - 2 : 0;
   std::array<std::size_t, kMostAxes> at{};
   while (true) {

@@ -1,8 +1,15 @@
 // A transform of arrays in GPUs' memory, as work of a stream. After each leg a rank's part lies in
-// a buffer, from which other ranks take it for the next leg. If all reach each other's memory, they
-// copy it directly; else it is packed, exchanged and unpacked. Over links, slices travel while
-// others are transformed. If a leg leaves the first axis alone, its results travel in slices. Else,
-// if the next leg leaves it alone, that leg transforms slices as they arrive.
+// a buffer, from which other ranks take it for the next leg. If all ranks reach each other's
+// memory, they copy the parts directly. Otherwise the parts are packed, exchanged and unpacked.
+//
+// Over links between GPUs, slices travel while other slices are transformed. If a leg does not
+// transform the first axis, its results travel in slices:
+//
+//   stream   transform 0 | transform 1 | transform 2 |        | next leg
+//   link                 | copy 0      | copy 1      | copy 2 |
+//
+// Otherwise, if the next leg does not transform the first axis, that leg transforms slices as they
+// arrive.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,8 +37,8 @@ std::size_t is_inverse(FftDirection direction) noexcept {
 
 constexpr std::size_t kMostSlices = 8;
 
-// The sources of a rank's part for a leg. From each rank that holds some of it, it comes from a
-// buffer, or from a packed piece.
+// The copies by which a rank gets its part for a leg. Each rank that holds some of the part gives
+// it out of a shared buffer, or as a packed message.
 struct Fetch {
   std::vector<std::vector<Copy>> pulls;      // by slice and rank
   std::vector<Copy> packs;                   // by rank; if buffers are not shared
@@ -94,7 +101,8 @@ class GpuPlan final : public FftPlan {
       prepare(direction);
     });
     const std::uint64_t step = direction == FftDirection::kInverse ? 2 : 1;
-    // One execution after the other uses the plan's memory, also on different streams.
+    // Executions share the plan's memory. So each execution waits for the one before it, also on
+    // another stream.
     if (has_run_) end_->hold(on.handle());
     if (legs_.size() == 1 || !is_shared()) barrier(step, on);
     void* source = const_cast<void*>(in.data());
@@ -117,7 +125,8 @@ class GpuPlan final : public FftPlan {
         "{} lies on GPU {}, and the plan is for GPU {}", name, gpu, device_->ordinal()));
   }
 
-  // Makes two buffers, used in turn, so that no rank overwrites data that another may still read.
+  // Makes two buffers, used alternately, so that no rank overwrites data that another may still
+  // read.
   void make_shelves() {
     const std::size_t bytes = shelf_bytes();
     if (bytes == 0) return;
@@ -127,7 +136,7 @@ class GpuPlan final : public FftPlan {
         symmetric_.push_back(comm_.symmetric().empty(bytes, DType::kUInt8, wanted));
       }
       return;
-    } catch (const InvalidArgument&) {  // some memory cannot be reached; all ranks learn it
+    } catch (const InvalidArgument&) {  // some GPUs do not reach each other; thrown on all ranks
       symmetric_.clear();
     }
     before_barrier([&] {
@@ -165,7 +174,7 @@ class GpuPlan final : public FftPlan {
     const std::vector<std::size_t>& axes = legs_[k].axes;
     return slices_ > 1 && !axes.empty() && axes[0] != 0;
   }
-  // comes_early: leg k's input comes in slices, as the leg before makes them. comes_late: leg k
+  // comes_early: leg k's input comes in slices, while the leg before makes them. comes_late: leg k
   // transforms slices as they arrive.
   bool comes_early(std::size_t k) const {
     return k > 0 && k < legs_.size() && leaves_first(k - 1) && !legs_[k].axes.empty();
@@ -220,12 +229,12 @@ class GpuPlan final : public FftPlan {
     need(received_, got);
   }
 
-  // Room for so many bytes, at least.
+  // Makes `buffer` hold at least `bytes` bytes.
   void need(std::optional<cuda::DeviceBuffer>& buffer, std::size_t bytes) {
     if (bytes > (buffer ? buffer->bytes() : 0)) buffer.emplace(device_, bytes);
   }
 
-  // Builds the plan for a direction. Does so only the first time.
+  // Builds the transforms for a direction, at its first use.
   void prepare(FftDirection direction) {
     auto& transforms = transforms_[is_inverse(direction)];
     if (transforms.size() == legs_.size()) return;
@@ -246,11 +255,12 @@ class GpuPlan final : public FftPlan {
     }
   }
 
-  // This rank's part for leg k, which is in the buffers, or will be, slice by slice.
+  // Returns the memory with this rank's part for leg k. The part may arrive there later, slice by
+  // slice.
   void* fetch(std::size_t k, void* out, std::uint64_t step, StreamRef on) {
     const Fetch& fetch = fetches_[k];
     const bool is_last = k + 1 == legs_.size();
-    // Data that is not transformed goes straight to its destination.
+    // A leg that transforms nothing writes straight to the result.
     void* const goal = !legs_[k].axes.empty() ? data_of(gathered_[k % 2])
                        : is_last              ? out
                                               : buffer(1 - at_);
@@ -286,8 +296,8 @@ class GpuPlan final : public FftPlan {
     return goal;
   }
 
-  // Copies a slice of leg k's input from the buffers `which` of other GPUs. The copies run over
-  // links, beside the stream, until `pull_near`, which copies the rest.
+  // Copies a slice of leg k's input from the buffers `which` of other GPUs. These copies run over
+  // links, beside the stream. `pull_near` copies the rest, and makes the stream wait for them.
   void pull_far(std::size_t k, std::size_t slice, std::size_t which, void* goal, StreamRef on) {
     if (!sees_far_) return;
     met_->record(on.handle());
@@ -306,7 +316,7 @@ class GpuPlan final : public FftPlan {
             cuda::Stream stream,
             Nearness reach) {
     const std::vector<Copy>& pulls = fetches_[k].pulls[slice];
-    for (std::size_t i = 0; i < pulls.size(); ++i) {  // each begins with itself
+    for (std::size_t i = 0; i < pulls.size(); ++i) {  // each rank begins with itself
       const std::size_t r = (me() + i) % pulls.size();
       if (reaches_[r] != reach || pulls[r].run() == 0) continue;
       const void* const from = symmetric_[which].peer(static_cast<int>(r)).data();
@@ -333,14 +343,14 @@ class GpuPlan final : public FftPlan {
     }
     const SlicedTransform& transform = *transforms_[is_inverse(direction)][k];
     const bool in_place = source == target;
-    // The user's array stays as it is.
+    // Copy the user's array first if the transform would overwrite it.
     if (k == 0 && bytes > 0 &&
         ((in_place && !transform.works_in_place()) || (!in_place && !transform.keeps_input()))) {
       cuda::copy(driver, data_of(first_), source, bytes, on.handle());
       source = data_of(first_);
     }
     const double by = k == scaling_leg() ? factor(direction) : 1;
-    const std::size_t reals = element(k + 1) / size_of(options_.precision);  // of an element
+    const std::size_t reals = element(k + 1) / size_of(options_.precision);  // per element
     for (std::size_t j = 0; j < slices(k); ++j) {
       if (comes_late(k)) pull_near(k, j, at_, source, on);
       const SlicedTransform::Made made = transform.run(j, source, target, on.handle());
@@ -357,21 +367,21 @@ class GpuPlan final : public FftPlan {
 
   std::shared_ptr<const cuda::DeviceContext> device_;
   std::shared_ptr<const Cufft> cufft_;
-  std::vector<SymmetricArray> symmetric_;  // the buffers, if all reach them
-  std::vector<cuda::DeviceBuffer> own_;    // else
+  std::vector<SymmetricArray> symmetric_;  // the buffers, if all ranks reach them
+  std::vector<cuda::DeviceBuffer> own_;    // the buffers otherwise
   std::size_t at_ = 0;                     // the buffer that was filled last
   std::vector<Fetch> fetches_;             // by leg
   std::optional<cuda::DeviceBuffer> first_, packed_, received_;
-  std::array<std::optional<cuda::DeviceBuffer>, 2> gathered_;  // in turn, by leg
+  std::array<std::optional<cuda::DeviceBuffer>, 2> gathered_;  // used alternately, by leg
   std::optional<GpuScale> scale_;
   std::optional<GpuCopy> copy_;
-  std::vector<Nearness> reaches_;           // of the buffers, by rank
+  std::vector<Nearness> reaches_;           // how this GPU reaches the buffers, by rank
   bool sees_far_ = false;                   // true if any is far
   std::size_t slices_ = 1;                  // number of slices of a part
   std::optional<cuda::OwnedStream> aside_;  // for slices that come over links
   std::optional<cuda::OwnedEvent> met_;
   std::deque<cuda::OwnedEvent> arrived_;  // by slice
-  std::optional<cuda::OwnedEvent> end_;   // of the last execution
+  std::optional<cuda::OwnedEvent> end_;   // end of the last execution
   bool has_run_ = false;
   std::array<std::vector<std::unique_ptr<SlicedTransform>>, 2> transforms_;  // by direction and leg
 };

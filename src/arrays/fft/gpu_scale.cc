@@ -8,7 +8,7 @@ namespace {
 constexpr unsigned kScaleThreads = 256;
 constexpr std::size_t kMostBlocks = 2048;
 
-// Threads take every so-manieth number.
+// Each thread multiplies every n-th number, where n is the number of threads.
 constexpr const char* kScale = R"(
 .version 6.0
 .target sm_60

@@ -8,13 +8,13 @@
 
 namespace hocket::fft {
 
-// A resource: the kernel, loaded on one GPU. Any thread, with the GPU's context current. Making it
-// throws DeviceError.
+// A resource: the kernel, loaded on one GPU. Any thread may use it, with the GPU's context current.
+// The constructor throws DeviceError.
 class GpuScale {
  public:
   GpuScale(std::shared_ptr<const cuda::DeviceContext> device, bool is_double);
 
-  // `count` reals, as work of the stream.
+  // Multiplies `count` real numbers, as work of the stream.
   void run(void* data, std::size_t count, double factor, cuda::Stream stream) const;
 
  private:

@@ -38,7 +38,7 @@ struct AxisRun {
   std::size_t first, last;
 };
 
-// Axes that follow each other are one transform.
+// Joins consecutive axes, which cuFFT transforms at once.
 std::vector<AxisRun> runs_of(const std::vector<std::size_t>& axes) {
   std::vector<AxisRun> runs;
   for (const std::size_t axis : axes) {
@@ -60,7 +60,8 @@ GpuTransform::GpuTransform(std::shared_ptr<const Cufft> cufft,
                            const Extents& shape,
                            const std::vector<std::size_t>& axes)
     : cufft_(std::move(cufft)), kind_(kind), is_double_(is_double), is_inverse_(is_inverse) {
-  // From the last axes on: those are real first. Back, they become real last.
+  // A forward transform begins with the last axes, because they turn real numbers into complex
+  // ones. An inverse transform ends with the last axes.
   std::vector<AxisRun> runs = runs_of(axes);
   const Extents between = kind == FftKind::kComplex ? shape : Fft::spectrum_of(shape);
   if (kind != FftKind::kComplexToReal) std::reverse(runs.begin(), runs.end());
@@ -81,7 +82,8 @@ void GpuTransform::add(FftKind kind, const Extents& shape, std::size_t first, st
   auto n = extents_of(shape, first, last), in_embed = extents_of(in, first, last),
        out_embed = extents_of(out, first, last);
   const auto block = [&](const Extents& side) { return product(side, first, last + 1); };
-  // Those before the axes, and those after: one of the two is cuFFT's batch, the other our loop.
+  // Two loops surround the run: one over the axes before it, one over the axes after it. cuFFT
+  // makes the longer loop as a batch, and `run` makes the other one.
   const std::size_t outer = product(shape, 0, first),
                     inner = product(shape, last + 1, shape.size());
   const bool by_inner = inner > outer;
@@ -132,7 +134,7 @@ void GpuTransform::run(void* in, void* out, cuda::Stream stream) const {
     cufft_->check(cufft_->set_stream(pass.plan.get(), stream), "use the stream");
     auto* from = static_cast<std::byte*>(pass.from_in ? in : out);
     auto* to = static_cast<std::byte*>(pass.to_out ? out : in);
-    // With a real side the last axis is there, so that nothing lies within: one loop.
+    // A real transform includes the last axis. Then there are no inner axes, and `loops` is 1.
     for (std::size_t i = 0; i < pass.loops; ++i) {
       execute(pass, from + i * pass.step, to + i * pass.step);
     }

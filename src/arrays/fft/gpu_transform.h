@@ -12,12 +12,12 @@
 
 namespace hocket::fft {
 
-// A resource: a transform of an array in C order without gaps. One thread; the GPU's context is
-// current whenever it is made, run or destroyed.
+// A resource: a transform of an array in C order without gaps. One thread makes, runs and destroys
+// it, with the GPU's context current.
 class GpuTransform {
  public:
-  // `shape` is the real side's if the kind has one. `axes` are in rising order, at least one; with
-  // a real side the last one is the array's last.
+  // `shape` is the real side's shape, if the kind has a real side. `axes` has at least one axis, in
+  // rising order. With a real side, its last entry is the array's last axis.
   GpuTransform(std::shared_ptr<const Cufft> cufft,
                FftKind kind,
                bool is_double,
@@ -27,7 +27,7 @@ class GpuTransform {
   GpuTransform(const GpuTransform&) = delete;
   GpuTransform& operator=(const GpuTransform&) = delete;
 
-  // True if the input is unchanged; true if the output may be the input.
+  // Return whether the input stays unchanged, and whether the output may be the input.
   bool keeps_input() const noexcept { return kind_ != FftKind::kComplexToReal; }
   bool works_in_place() const noexcept { return kind_ == FftKind::kComplex; }
   void run(void* in, void* out, cuda::Stream stream) const;
@@ -39,7 +39,7 @@ class GpuTransform {
     CufftHandle plan;
     FftKind kind{};
     std::size_t loops = 1, step = 0;
-    bool from_in = false, to_out = false;  // else from `out`, to `in`
+    bool from_in = false, to_out = false;  // false: it reads `out`, or writes `in`
   };
   void add(FftKind kind, const Extents& shape, std::size_t first, std::size_t last);
   void execute(const Pass& pass, std::byte* from, std::byte* to) const;
@@ -50,10 +50,10 @@ class GpuTransform {
   std::vector<Pass> passes_;
 };
 
-// A box in `count` slices along its first axis; the last ones may be empty. Each is contiguous.
+// Cuts a box into `count` contiguous slices along its first axis. The last slices may be empty.
 std::vector<Box> slices_of(const Box& box, std::size_t count);
 
-// A resource: a leg's transform of a rank's part, slice by slice. As GpuTransform.
+// A resource: a leg's transform of a rank's part, slice by slice. Threads as for GpuTransform.
 class SlicedTransform {
  public:
   // The result of a slice.
@@ -61,7 +61,7 @@ class SlicedTransform {
     std::byte* at;
     std::size_t elements;
   };
-  // Bytes of an element, before and after. Several slices are possible only without the first axis.
+  // Bytes of an element before and after. If the first axis is transformed, there is one slice.
   struct Elements {
     std::size_t before, after;
   };
@@ -86,7 +86,7 @@ class SlicedTransform {
     std::size_t elements;
   };
   const FftKind kind_;
-  std::vector<std::unique_ptr<GpuTransform>> transforms_;  // one for each extent of slices
+  std::vector<std::unique_ptr<GpuTransform>> transforms_;  // one for each distinct extent of slices
   std::vector<Slice> slices_;
 };
 

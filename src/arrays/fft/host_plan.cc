@@ -12,8 +12,8 @@
 namespace hocket::fft {
 namespace {
 
-constexpr std::size_t kPieceBytes = std::size_t{256} << 10;  // a core's own cache has room for two
-constexpr std::size_t kLargestPiece = std::size_t{1} << 20;  // so many are still quicker there
+constexpr std::size_t kPieceBytes = std::size_t{256} << 10;  // two fit into a core's own cache
+constexpr std::size_t kLargestPiece = std::size_t{1} << 20;  // the largest that caches help
 constexpr std::size_t kPastCaches = std::size_t{4} << 20;    // larger than any core's own cache
 constexpr std::size_t kMessagePieces = 4;
 constexpr std::size_t kRoomLine = 64;
@@ -128,8 +128,8 @@ class HostPlan final : public FftPlan {
     finished_.resize(gathered_.size());
   }
 
-  // True if the first leg is quicker when its results first lie in a cache, with gaps, and are
-  // copied from there.
+  // Returns whether the first leg is quicker if it writes results with gaps into a cached piece,
+  // and copies them from there.
   bool gains_by_pieces(const Leg& leg, std::size_t count) const {
     const Box& box = leg.after[me()];
     if (box.is_empty() || (leg.turns && options_.kind == FftKind::kComplexToReal)) return false;
@@ -138,7 +138,7 @@ class HostPlan final : public FftPlan {
            pieces_of(box, leg.axes, count).front().count() * most <= kLargestPiece;
   }
 
-  // True if pieces of the first leg can be transformed in place.
+  // True if the transform can read pieces of the first leg in place, from the source.
   bool reads_lines(const Leg& leg) const {
     const Lay source = Lay::packed(leg.before[me()]);
     const std::size_t last = source.box.axes() - 1;
@@ -150,7 +150,8 @@ class HostPlan final : public FftPlan {
   }
 
   // True if the ranks that need leg k's result only copy it to their results. A rank's own part
-  // then skips the buffer. The first leg is excluded, as its input may lie where the result will.
+  // then skips the buffer. The first leg is excluded, because its input may be in the result's
+  // memory.
   bool hands_out(std::size_t k) const {
     return k > 0 && k + 2 == legs_.size() && legs_[k + 1].axes.empty() && buffers_->is_shared();
   }
@@ -170,7 +171,7 @@ class HostPlan final : public FftPlan {
     }
   }
 
-  // Builds the plan for a direction. Does so only the first time.
+  // Builds the transforms for a direction, at its first use.
   void prepare(FftDirection direction) {
     for (const auto& part : parts_) {
       part->make(*library_, is_double(), direction == FftDirection::kInverse, options_.planning);
@@ -196,7 +197,7 @@ class HostPlan final : public FftPlan {
   void first(const void* in, std::byte* target, FftDirection direction, double by, bool in_place) {
     LegPart& part = *parts_.front();
     if (part.pieces.front().before.is_empty()) return;
-    auto* source = static_cast<std::byte*>(const_cast<void*>(in));  // of transforms that keep it
+    auto* source = static_cast<std::byte*>(const_cast<void*>(in));  // the transforms keep it
     if (!part.transforms_any()) {
       if (in != target) part.pieces.front().pulls.front()(source, target, stores_of(part));
       return;
@@ -252,7 +253,7 @@ class HostPlan final : public FftPlan {
       if (part.messages) part.messages->wait(j);
       if (piece.before.is_empty()) continue;
       std::byte* const goal = part.transforms_any() ? aligned(gathered_) : task.target;
-      // Each rank begins with itself, so that not all ask one.
+      // Each rank begins with itself, so that the ranks do not all read from one rank at once.
       const auto ranks = piece.pulls.size(), me = static_cast<std::size_t>(comm_.rank());
       for (std::size_t i = 0; i < ranks; ++i) {
         const std::size_t r = (me + i) % ranks;
@@ -268,7 +269,7 @@ class HostPlan final : public FftPlan {
   std::shared_ptr<FftLibrary> library_;
   std::optional<ExchangeBuffers> buffers_;
   distribution::SamePlan same_{comm_, engine::Kind::kFft};
-  std::vector<std::unique_ptr<LegPart>> parts_;  // before the library goes, their transforms do
+  std::vector<std::unique_ptr<LegPart>> parts_;  // after library_, which their transforms need
   std::vector<std::byte> gathered_, finished_, spare_;
 };
 

@@ -8,9 +8,10 @@
 namespace hocket::fft {
 namespace {
 
-constexpr std::size_t kLine = 64;       // bytes that caches move
-constexpr std::size_t kAwkward = 1024;  // strides that are multiples of it meet in few lines
-constexpr std::size_t kStreamed = 512;  // runs below that are many ragged ends
+constexpr std::size_t kLine = 64;  // bytes that caches move
+constexpr std::size_t kAwkward =
+    1024;  // multiples of it, as strides in bytes, share few cache sets
+constexpr std::size_t kStreamed = 512;  // shorter runs, in bytes, use ordinary stores
 
 // Calls `f(offset)` for each run along the last axis of `part`.
 template <typename F>

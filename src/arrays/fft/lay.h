@@ -18,15 +18,17 @@ struct Lay {
   Box box;
   Extents strides;
 
-  // In C order, without gaps.
+  // Returns the layout in C order, without gaps.
   static Lay packed(const Box& box);
-  // With gaps that keep strides away from powers of two, which would map to few cache sets.
+  // Returns a layout with gaps, so that no stride is a multiple of a large power of two. Such
+  // strides map to few cache sets.
   static Lay padded(const Box& box, std::size_t element);
 
   std::size_t offset(const Extents& index) const noexcept;
-  // True if the stride of one of the axes is so large that neighbours map to few cache lines.
+  // True if the stride of one of the axes is so large that neighbours along it map to few cache
+  // lines.
   bool is_awkward(const std::vector<std::size_t>& axes, std::size_t element) const noexcept;
-  // Elements from the first to the last, gaps included.
+  // Returns the number of elements from the first to the last, gaps included.
   std::size_t span() const noexcept;
 };
 
@@ -34,7 +36,7 @@ struct Lay {
 class Copy {
  public:
   Copy() = default;
-  // `part` lies within both.
+  // `part` lies within both layouts.
   Copy(const Box& part, const Lay& from, const Lay& to, std::size_t element);
   // `from` and `to` are the starts of the layouts. Stores past the caches are fenced before the
   // return.
@@ -42,8 +44,9 @@ class Copy {
                   std::byte* to,
                   core::Stores stores = core::Stores::kCached) const noexcept;
 
-  // The copy's description, for copies made elsewhere: runs of `run` bytes, the first at `from` and
-  // `to`. Loops around them follow, outermost first. All zero: nothing.
+  // Return the description of the copy, for code that makes it by other means, such as a GPU's
+  // kernel. It consists of runs of `run` bytes, the first at the offsets `from` and `to`. `loops`
+  // surround the runs, outermost first. If `run` is 0, nothing is copied.
   struct Side {
     std::size_t sides, from, to;  // iterations, and bytes from one to the next
   };

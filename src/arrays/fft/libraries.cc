@@ -7,24 +7,14 @@
 namespace hocket::fft {
 
 std::shared_ptr<FftLibrary> find_library() {
-  const std::string wanted = base::environment("HOCKET_FFT_LIBRARY").value_or("");
+  const base::LibraryChoice choice = base::fft_library();
+  if (choice.word == "eigen") return eigen();
   std::string why_not;
-  std::shared_ptr<FftLibrary> found;
-  if (wanted == "eigen") return eigen();
-  if (wanted == "mkl") {
-    found = mkl(why_not);
-  } else {
-    const bool is_file =
-        wanted.find('/') != std::string::npos || wanted.find(".so") != std::string::npos;
-    if (!wanted.empty() && wanted != "fftw" && !is_file) {
-      throw InvalidArgument(fmt::format(
-          "HOCKET_FFT_LIBRARY is \"{}\", expected fftw, mkl, eigen or a library's file", wanted));
-    }
-    found = fftw(is_file ? wanted : "", why_not);
-  }
+  std::shared_ptr<FftLibrary> found =
+      choice.word == "mkl" ? mkl(why_not) : fftw(choice.file, why_not);
   if (found) return found;
-  if (wanted.empty()) return eigen();
-  throw InvalidArgument(fmt::format("HOCKET_FFT_LIBRARY is \"{}\": {}", wanted, why_not));
+  if (choice.text().empty()) return eigen();
+  throw InvalidArgument(fmt::format("HOCKET_FFT_LIBRARY={}: {}", choice.text(), why_not));
 }
 
 }  // namespace hocket::fft

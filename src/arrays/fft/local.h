@@ -22,8 +22,8 @@ struct Lines {
   Extents in_strides, out_strides;  // in elements of either side
 };
 
-// A prepared transform. One thread; `in` and `out` are different arrays of those strides. `in` is
-// unchanged if `keeps_input`.
+// A prepared transform, used by one thread. `in` and `out` are different arrays with the strides of
+// its Lines. `in` is unchanged if `keeps_input`.
 class Transform {
  public:
   virtual ~Transform() = default;
@@ -31,21 +31,21 @@ class Transform {
   virtual bool keeps_input() const noexcept { return true; }
 };
 
-// A library. Any thread.
+// A library of transforms. Any thread may use it.
 class FftLibrary {
  public:
   virtual ~FftLibrary() = default;
-  virtual const std::string& name() const noexcept = 0;  // with its version
-  // Null if it cannot.
+  virtual const std::string& name() const noexcept = 0;  // name of the library, with its version
+  // Returns null if the library cannot make the transform.
   virtual std::unique_ptr<Transform> make(const Lines& lines) = 0;
 };
 
 // The built-in library, which always exists.
 std::unique_ptr<FftLibrary> eigen();
-// FFTW 3, or a library with its functions; `file` names one other than the system's. If there is
-// none, null, and `why_not` has the reason.
+// Returns FFTW 3, or a library with its functions; `file` names a library other than the system's.
+// If there is none, returns null and sets `why_not`.
 std::unique_ptr<FftLibrary> fftw(const std::string& file, std::string& why_not);
-// MKL by FFTW's functions. If there is none, null, and `why_not` has the reason.
+// Returns MKL, used by FFTW's functions. If there is none, returns null and sets `why_not`.
 std::unique_ptr<FftLibrary> mkl(std::string& why_not);
 
 // The library that HOCKET_FFT_LIBRARY selects. Throws InvalidArgument if it is missing.

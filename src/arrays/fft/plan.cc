@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "calls/call/request.h"
+#include "foundation/base/enumerator.h"
 #include "foundation/base/hash.h"
 #include "hocket/error.h"
 
@@ -23,6 +24,7 @@ DType complex_of(DType real) {
 
 void check_array(
     ConstArrayView array, const char* name, DType dtype, std::size_t count, MemoryKind memory) {
+  call::require_array(array, name);
   if (array.memory() != memory) {
     throw InvalidArgument(
         memory == MemoryKind::kHost
@@ -31,7 +33,6 @@ void check_array(
                           name)
             : fmt::format("{} lies in the host's memory, and the plan is of a GPU's", name));
   }
-  call::require_array(array, name);
   if (array.dtype() == dtype && array.count() == count) return;
   throw InvalidArgument(fmt::format("{} is {}[{}], expected {}[{}] as the plan's box",
                                     name,
@@ -119,6 +120,7 @@ FftDirection FftPlan::check(ConstArrayView in,
     throw InvalidArgument("in and out overlap, and do not begin at one address");
   }
   const FftDirection meant = direction.value_or(own_direction());
+  base::require_enumerator(meant, FftDirection::kInverse, "direction", "FftDirection");
   if (options_.kind != FftKind::kComplex && meant != own_direction()) {
     throw InvalidArgument(options_.kind == FftKind::kRealToComplex
                               ? "real to complex is a forward transform, and direction is inverse"

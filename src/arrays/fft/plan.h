@@ -15,7 +15,7 @@
 
 namespace hocket::fft {
 
-// A resource of one communicator's rank; one thread.
+// A resource of one communicator's rank, used by one thread.
 class FftPlan {
  public:
   virtual ~FftPlan() = default;
@@ -38,14 +38,15 @@ class FftPlan {
           const Box& to,
           const FftOptions& options);
 
-  // Work before the next barrier. If it fails, this rank refuses that barrier.
+  // Runs `part`, this rank's work before the next barrier. If it throws, this rank refuses that
+  // barrier.
   template <typename LegPart>
   void before_barrier(LegPart&& part) {
     world::before_call(comm_, engine::Kind::kFft, part);
   }
   // A hash that must be equal on ranks in the same step of the same plan.
   std::uint64_t digest_of(std::uint64_t step) const noexcept;
-  // A barrier of ranks that execute the same plan, in the same step; on GPUs on `stream`.
+  // Waits until all ranks have come to this step of the same plan; on GPUs, makes `stream` wait.
   void barrier(std::uint64_t step, std::optional<StreamRef> stream = {});
 
   // Checks this rank's arrays, and throws if they are wrong. Returns the direction of the
@@ -54,15 +55,16 @@ class FftPlan {
                      ArrayView out,
                      std::optional<FftDirection> direction,
                      MemoryKind memory) const;
-  // The direction of the kind; forward for complex numbers.
+  // Returns the direction of a transform from or to real numbers; forward for complex ones.
   FftDirection own_direction() const noexcept;
-  // The scale factor of a direction, and the leg that applies it: the last that transforms.
+  // Return the scale factor of a direction, and the leg that applies it: the last leg that
+  // transforms.
   double factor(FftDirection direction) const;
   std::size_t scaling_leg() const noexcept;
 
-  // Bytes of an element before leg k; of the result, for k one past the last.
+  // Returns the bytes of an element before leg k. If k is the number of legs, of the result.
   std::size_t element(std::size_t k) const noexcept { return elements_[k]; }
-  // Bytes of the largest part that any rank leaves for a later leg.
+  // Returns the bytes of the largest part that any rank keeps for a later leg.
   std::size_t shelf_bytes() const noexcept;
   std::size_t me() const noexcept { return static_cast<std::size_t>(comm_.rank()); }
   bool is_double() const noexcept { return options_.precision == DType::kFloat64; }

@@ -12,7 +12,7 @@ bool is_whole(const std::vector<Box>& boxes, std::size_t axis, std::size_t exten
   });
 }
 
-// The box that a real one turns into; its last axis is whole, or it is empty.
+// Returns the box of the spectrum of a real box. The real box has the whole last axis, or is empty.
 Box turned(const Box& box, std::size_t length) {
   Extents lower = box.lower(), upper = box.upper();
   lower.back() = 0;
@@ -29,7 +29,7 @@ std::vector<Box> turned(const std::vector<Box>& boxes, std::size_t length) {
 // The distribution of ranks over at most two axes. A value.
 struct Grid {
   std::size_t axis = 0, places = 1;    // the axis that is cut first
-  std::size_t second = 0, others = 1;  // and the other one
+  std::size_t second = 0, others = 1;  // the axis that is cut second
   std::size_t largest = 0;             // elements of the largest box
 };
 
@@ -37,7 +37,7 @@ std::size_t part_of(std::size_t extent, std::size_t places) {
   return (extent + places - 1) / places;
 }
 
-// From real, or complex, to complex.
+// Returns the route of a forward transform: from real or complex numbers to complex ones.
 std::vector<Leg> route_forward(const Wanted& wanted,
                                std::vector<Box> from,
                                std::vector<Box> to,
@@ -69,10 +69,10 @@ std::vector<Leg> route_forward(const Wanted& wanted,
     now[i] = pending[i] && is_whole(from, i, wanted.shape[i]);
     at_end[i] = is_whole(to, i, spectrum[i]);
   }
-  if (is_real && !now[last]) now.assign(axes, false);  // the real axis comes first
+  if (is_real && !now[last]) now.assign(axes, false);  // transform the real axis first
   add(std::move(from), now);
   while (true) {
-    // The axes that neither the first nor the last boxes have whole.
+    // Find the axes that are cut both in the source boxes and in the target boxes.
     for (std::size_t i = 0; i < axes; ++i)
       now[i] = pending[i] && (!at_end[i] || (is_real && i == last));
     const auto left = std::count(now.begin(), now.end(), true);
@@ -82,7 +82,7 @@ std::vector<Leg> route_forward(const Wanted& wanted,
     for (std::size_t i = 0; i < axes; ++i) {
       if (!now[i]) widest *= shape[i];
     }
-    if (left > 1 && widest < ranks) {  // pencils
+    if (left > 1 && widest < ranks) {  // too few slabs for all ranks: pencils
       const std::size_t one =
           is_real ? last
                   : static_cast<std::size_t>(std::find(now.begin(), now.end(), true) - now.begin());
@@ -126,7 +126,7 @@ std::vector<Box> cut(const Extents& shape, std::size_t ranks, const std::vector<
                              ? grid.largest
                              : grid.largest / shape[second] * part_of(shape[second], others);
         }
-        // Prefers fewer parts if that costs less than a tenth.
+        // Prefers fewer cuts, unless more cuts make the largest box smaller by more than a tenth.
         const bool fewer = best && best->others > 1 && others == 1;
         if (!best || grid.largest * 10 < best->largest * 9 ||
             (fewer && grid.largest <= best->largest)) {
@@ -164,7 +164,7 @@ std::vector<Leg> route(const Wanted& wanted, std::vector<Box> from, std::vector<
     return route_forward(
         wanted, std::move(from), std::move(to), wanted.kind == FftKind::kRealToComplex);
   }
-  // The way back of the other one.
+  // An inverse transform takes the forward route from target to source, backwards.
   std::vector<Leg> legs = route_forward(wanted, std::move(to), std::move(from), true);
   std::reverse(legs.begin(), legs.end());
   for (Leg& leg : legs) std::swap(leg.before, leg.after);

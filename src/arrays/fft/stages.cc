@@ -12,7 +12,7 @@ LegPart::LegPart(const Leg& leg, std::size_t me, std::size_t count, FftKind whol
   const std::size_t last = source.box.axes() - 1;
   for (const Box& box : pieces_of(source.box, axes, count)) {
     if (box.is_empty()) {
-      // An empty piece is kept, as its index is also that of its messages.
+      // An empty piece is kept, because its index is also the index of its messages.
       pieces.push_back(
           {.before = box, .after = box, .gathered = Lay::packed(box), .made = Lay::packed(box)});
       continue;

@@ -5,6 +5,7 @@
 #include <array>
 #include <optional>
 
+#include "calls/world/array_calls.h"
 #include "foundation/base/hash.h"
 #include "hocket/error.h"
 
@@ -50,7 +51,7 @@ MatrixWord word_of(const MatmulOperand& operand, const Extents& whole) {
           .order = by_columns ? 1 : 0};
 }
 
-// Throws where a rank says another thing than rank 0.
+// Throws if a rank's description differs from rank 0's.
 void compare(const std::vector<ProductWord>& all) {
   const ProductWord& first = all[0];
   for (std::size_t r = 1; r < all.size(); ++r) {
@@ -96,6 +97,7 @@ std::uint64_t agree(Communicator& comm,
                     const MatmulOptions& options,
                     std::uint64_t mark,
                     std::optional<Problem>& problem) {
+  const auto call = world::whole_call(comm, engine::Kind::kMatmul);
   try {
     problem.emplace(make_problem(size, a, b, d, options, comm.size()));
   } catch (const InvalidArgument& error) {

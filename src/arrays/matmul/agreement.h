@@ -1,4 +1,5 @@
-// The ranks' agreement on a product that they are about to plan: all must describe the same.
+// The ranks' agreement on a product that they are about to plan: all must describe the same
+// product.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +9,9 @@
 
 namespace hocket::matmul {
 
-// Collective. `mark` differs from those of all other plans of this process. Makes the problem, and
-// returns the plan's token, which differs from those of all other living plans. Throws
-// InvalidArgument, the same on all ranks.
+// Collective. Makes the problem, and returns the plan's token: rank 0's `mark`. `mark` differs from
+// the marks of all other plans of this process. The token differs from the tokens of all other
+// living plans. Throws InvalidArgument, the same on all ranks.
 std::uint64_t agree(Communicator& comm,
                     const MatmulSize& size,
                     const MatmulOperand& a,

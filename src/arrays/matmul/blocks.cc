@@ -13,12 +13,12 @@ template <typename T>
 constexpr bool kIsNarrow =
     kIsFloat8<T> || std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
 
-// A sum as an element of the result.
+// Rounds a sum to an element of the result.
 template <typename T, typename S>
 T rounded(S value) {
   if constexpr (kIsFloat8<T>) {
     const S largest = std::is_same_v<T, float8_e4m3> ? 448 : 57344;
-    // NaN stays NaN.
+    // Comparisons with NaN are false, so NaN stays.
     if (value > largest) value = largest;
     if (value < -largest) value = -largest;
   }

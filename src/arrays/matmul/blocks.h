@@ -19,8 +19,9 @@ struct Columns {
 
 enum class Change : std::uint8_t { kNone, kConjugate, kToFloat32, kToFloat16 };
 
-// Copies the rows and columns of the runs. kConjugate needs complex elements, kToFloat32 elements
-// of 8 or 16 bits. kToFloat16 needs 8 bits, and exists on GPUs alone; it is exact, too.
+// Copies the rows and columns of the runs. kConjugate needs complex elements. kToFloat32 needs
+// elements of 8 or 16 bits. kToFloat16 needs elements of 8 bits, and exists only on GPUs; it is
+// exact, too.
 void copy_block(const std::vector<Run>& rows,
                 const std::vector<Run>& columns,
                 Columns<const std::byte> from,
@@ -28,9 +29,9 @@ void copy_block(const std::vector<Run>& rows,
                 DType dtype,
                 Change change = Change::kNone);
 
-// target = alpha * sum + beta * added, element by element. `sum` has sum_dtype, the others dtype.
-// If `added.at` is null, nothing is added. `added` may be `target`. Numbers too large for 8 bits
-// become the largest number. A value.
+// target = alpha * sum + beta * added, element by element. `sum` has the dtype `sum_dtype`; `added`
+// and `target` have `dtype`. If `added.at` is null, nothing is added. `added` may be `target`.
+// Numbers too large for 8 bits become the largest number. A value.
 struct Finish {
   Columns<const std::byte> sum;
   DType sum_dtype{};

@@ -16,13 +16,14 @@
 namespace hocket::matmul {
 namespace {
 
-// The C interface's values.
+// Values of enumerations in cblas.h.
 constexpr int kByColumns = 102;
 constexpr int flag_of(Stored stored) {
   return stored == Stored::kPlain ? 111 : stored == Stored::kTransposed ? 112 : 113;
 }
 
-// `Index`: int, or 64 bits where the library was built so. Complex numbers go by address.
+// `Index` is int, or 64 bits wide for a library built that way. Complex numbers are passed by
+// address.
 template <typename T, typename Index>
 using Gemm = void(
     int, int, int, Index, Index, Index, T, const void*, Index, const void*, Index, T, void*, Index);
@@ -45,7 +46,7 @@ struct GemmFunctions {
   template <typename T, typename Function>
   static void call(Function* function, const LocalProduct& p, T alpha, T beta) {
     const auto index = [](std::size_t i) { return static_cast<Index>(i); };
-    // A stride below 1 is refused, of an empty factor too.
+    // BLAS refuses a stride below 1, even of an empty factor.
     const auto stride = [&](std::size_t i) { return index(i == 0 ? 1 : i); };
     function(kByColumns,
              flag_of(p.left_stored),
@@ -76,13 +77,13 @@ struct GemmFunctions {
   }
 };
 
-// The library's name and version; each library has a different function for it.
+// Returns the library's name and version. Each library has a different function for them.
 std::string name_of_library(os::LoadedLibrary& library) {
   for (const char* function :
        {"openblas_get_config", "scipy_openblas_get_config64_", "scipy_openblas_get_config"}) {
     char* (*config)() = nullptr;
     if (library.look(function, config)) {
-      // "OpenBLAS 0.3.29 USE64BITINT DYNAMIC_ARCH ..."
+      // The text is "OpenBLAS 0.3.29 USE64BITINT DYNAMIC_ARCH ...".
       const std::string text = config();
       return text.substr(0, text.find(' ', text.find(' ') + 1));
     }
@@ -107,7 +108,8 @@ bool is_for_one_thread(os::LoadedLibrary& library) {
   return false;
 }
 
-// One mutex for the process, like such a library: several ranks may be threads of it.
+// Returns the mutex for calls of a library that is for one thread. It is global, because all ranks
+// that are threads share the library.
 std::mutex& turn_in_the_library() {
   static std::mutex mutex;
   return mutex;
@@ -115,7 +117,7 @@ std::mutex& turn_in_the_library() {
 
 class CBlas final : public Blas {
  public:
-  // Finds the functions; true if the library has them.
+  // Finds the functions. Returns whether the library has them all.
   bool fill(os::LoadedLibrary& library) {
     name_ = name_of_library(library);
     takes_turns_ = is_for_one_thread(library);
@@ -144,8 +146,9 @@ class CBlas final : public Blas {
   bool takes_turns_ = false;
 };
 
-// True if the library's products are right. Some releases choose wrong kernels on processors newer
-// than themselves. Rows of the product are compared with sums made differently.
+// Returns whether the library multiplies correctly. Some releases choose wrong kernels on
+// processors that are newer than the release. The check compares sums of the product's rows with
+// expected sums.
 template <typename T>
 bool multiplies(const Blas& blas, DType dtype) {
   constexpr std::size_t n = 93;  // no multiple of any kernel's tile
@@ -205,17 +208,17 @@ std::shared_ptr<Blas> checked(const os::LibraryName& name,
 
 }  // namespace
 
-std::shared_ptr<Blas> loaded_blas(const std::string& file, std::string& why_not) {
-  constexpr auto kSystem = os::LibraryName::Rather::kSystem;
+std::shared_ptr<Blas> loaded_blas(const base::LibraryChoice& choice, std::string& why_not) {
+  constexpr auto kSystem = os::LibraryName::First::kSystem;
   constexpr const char* kVariable = "HOCKET_BLAS_LIBRARY";
   constexpr std::array kNames{
       os::LibraryName{"libopenblas.so.0", kVariable, "OpenBLAS", "Debian: libopenblas0", kSystem},
       os::LibraryName{"libmkl_rt.so.2", kVariable, "MKL", "pip: mkl", kSystem},
       os::LibraryName{"libblis.so.4", kVariable, "BLIS", "Debian: libblis4", kSystem}};
-  if (file == "mkl") return checked(kNames[1], "", why_not);
-  if (file == "blis") return checked(kNames[2], "", why_not);
-  if (file == "openblas") return checked(kNames[0], os::find_loaded({"openblas"}), why_not);
-  if (!file.empty()) {
+  if (choice.word == "mkl") return checked(kNames[1], "", why_not);
+  if (choice.word == "blis") return checked(kNames[2], "", why_not);
+  if (choice.word == "openblas") return checked(kNames[0], os::find_loaded({"openblas"}), why_not);
+  if (const std::string& file = choice.file; !file.empty()) {
     const os::LibraryName named{file.c_str(), kVariable, "BLAS", "Debian: libopenblas0", kSystem};
     return checked(named, file, why_not);
   }

@@ -1,5 +1,5 @@
-// Chooses the form that is expected to be quickest, by the operations of the busiest rank and the
-// bytes that it needs from others.
+// Chooses between the two forms of a distributed product (forms.h), by expected time. The time is
+// estimated from the operations of the busiest rank and the bytes that it needs from other ranks.
 #include <algorithm>
 
 #include "arrays/matmul/forms.h"
@@ -12,7 +12,8 @@ namespace {
 constexpr double kOperations = 2e10;  // a second
 constexpr double kBytes = 4e9;        // a second
 
-// Number of elements that both place i of `a` and place j of `b` have, at [i * b.places() + j].
+// Returns, at [i * b.places() + j], the number of elements that place i of `a` and place j of `b`
+// share.
 std::vector<std::size_t> shared(const Axis& a, const Axis& b) {
   std::vector<std::size_t> counts(a.places() * b.places());
   std::size_t in_b = 0;
@@ -29,8 +30,8 @@ std::vector<std::size_t> shared(const Axis& a, const Axis& b) {
   return counts;
 }
 
-// Elements of a factor that `rank` needs and does not have. `outer`, `inner`: how many elements of
-// each of the tiling's places it needs, along its first axis and its second.
+// Returns the number of elements of a factor that `rank` needs and does not have. `first` and
+// `second` have the numbers of elements that it needs of each place along the tiling's two axes.
 double missing(const Tiling& tiling,
                int rank,
                const std::size_t* first,
@@ -90,16 +91,16 @@ double reduced_seconds(const Problem& problem, const Axis& share, int ranks) {
                      seconds(2 * results * static_cast<double>(share.held[place]),
                              elements * static_cast<double>(size_of(problem.dtype()))));
   }
-  // Everybody's sums are written, read by who wants them, and written there.
+  // Each sum is written, read by the rank that needs it, and written there: three transfers.
   return worst + seconds(0, 3 * results * static_cast<double>(size_of(problem.sum_dtype())));
 }
 
-// The inner axis of a factor of which each rank has its own part.
+// Returns whether each rank has its own part of a factor's inner axis.
 bool is_spread_along(const Axis& inner, const Axis& outer) {
   return outer.places() == 1 && inner.places() > 1;
 }
 
-// The same elements, at the ranks in place of the places along one axis.
+// Returns an axis of a tiling, with ranks in place of its places.
 Axis by_rank(const Tiling& tiling, std::size_t axis, int ranks) {
   Axis share = tiling.axis(axis);
   share.held.assign(static_cast<std::size_t>(ranks), 0);

@@ -58,7 +58,7 @@ std::shared_ptr<const Cublas> Cublas::find(const std::vector<std::string>& folde
     library.need("cublasCgeam", found->geam_complex_float);
     library.need("cublasZgeam", found->geam_complex_double);
     why_not = library.why_not_whole();
-    // The look-up also finds functions of libraries that this one is linked with.
+    // dlsym also finds functions of cuBLASLt, with which cuBLAS is linked.
     const bool has_lt = library.look("cublasLtMatmulDescCreate", found->lt_describe) &&
                         library.look("cublasLtMatmulDescDestroy", found->lt_forget) &&
                         library.look("cublasLtMatmulDescSetAttribute", found->lt_set) &&

@@ -12,7 +12,7 @@
 
 namespace hocket::matmul {
 
-// The part of cuBLAS's interface that is used, as of CUDA 12: values are cuBLAS's.
+// The part of cuBLAS's interface that is used. Its values are those of CUDA 12.
 namespace cublas {
 using Handle = struct cublasContext*;
 enum class Status : int { kSuccess = 0 };
@@ -34,7 +34,7 @@ using Description = struct cublasLtMatmulDescOpaque*;
 using Layout = struct cublasLtMatrixLayoutOpaque*;
 enum class Attribute : int { kLeftTransposition = 3 };
 
-// C = alpha op(A) + beta op(B). Numbers go by address, in the host's memory.
+// C = alpha op(A) + beta op(B). alpha and beta are passed by address, in host memory.
 using Geam = Status (*)(Handle,
                         Transposition,
                         Transposition,
@@ -50,10 +50,11 @@ using Geam = Status (*)(Handle,
                         int ldc);
 }  // namespace cublas
 
-// A resource: the loaded library. Immutable, any thread.
+// A resource: the loaded library. It is immutable, so any thread may use it.
 class Cublas {
  public:
-  // Throws InvalidArgument where it is not to be had. HOCKET_CUBLAS_LIBRARY names another file.
+  // Loads the library, or the file that HOCKET_CUBLAS_LIBRARY names. Throws InvalidArgument if
+  // there is none.
   static std::shared_ptr<const Cublas> find(const std::vector<std::string>& folders);
 
   cublas::Status (*create)(cublas::Handle*) = nullptr;

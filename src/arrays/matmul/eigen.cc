@@ -1,4 +1,4 @@
-// Eigen's products. Its headers only: it is always there.
+// Products by Eigen, which consists of headers, so that it is always available.
 #include <fmt/format.h>
 
 #include <Eigen/Core>
@@ -26,7 +26,7 @@ Eigen::Map<const Matrix<T>, 0, Stride> view(Columns<const std::byte> columns,
           Stride(index(columns.stride))};
 }
 
-// Calls `f` with the factor, rows x columns as it is used.
+// Calls `f` with the factor as the product uses it: `rows` x `count`.
 template <typename T, typename F>
 void with_factor(
     Columns<const std::byte> columns, Stored stored, std::size_t rows, std::size_t count, F&& f) {

@@ -22,7 +22,7 @@ std::size_t inner_place(Feed::Side side, const InnerStep& step) {
 std::vector<Run> inner_runs(Feed::Side side, const InnerStep& step) {
   return side == Feed::kLeft ? step.left_runs() : step.right_runs();
 }
-// True if elements are contiguous along the outer axis.
+// Returns whether the factor's elements are contiguous along the outer axis.
 bool is_outer_first(Feed::Side side, const Factor& factor) {
   return (side == Feed::kLeft) != factor.is_transposed;
 }
@@ -32,7 +32,7 @@ Stored stored_of(const Factor& factor) {
   return factor.is_conjugated ? Stored::kConjugateTransposed : Stored::kTransposed;
 }
 
-// Each panel has a part of each step.
+// Divides the steps into panels, so that each panel has a part of each step.
 std::vector<std::vector<InnerStep>> in_panels(const std::vector<InnerStep>& steps,
                                               std::size_t count) {
   std::vector<std::vector<InnerStep>> panels(count);
@@ -81,8 +81,8 @@ Feed::Feed(Communicator& comm,
     return;
   }
   is_narrow_ = can_be_narrow(mine.steps);
-  // Steps whose parts are contiguous on both sides are multiplied in place. They come first, as
-  // messages with the others' parts may be on their way meanwhile.
+  // Steps whose parts are contiguous on both sides are multiplied in place. They come first. The
+  // other steps are cut into shorter steps, whose parts are copied.
   auto& steps = panels_.emplace_back();
   for (const InnerStep& step : mine.steps) {
     if (is_direct(step)) steps.push_back(step);
@@ -143,7 +143,7 @@ std::vector<Feed::Holder> Feed::holders(Side side, const Workload& work) const {
   return all;
 }
 
-// By rank, whether others need its parts.
+// Returns, for each rank, whether other ranks need its parts of a factor.
 std::vector<bool> Feed::find_wanted(Side side, const Workloads& workloads) const {
   std::vector<bool> wanted(static_cast<std::size_t>(comm_.size()));
   if (factor(side).tiling.is_replicated()) return wanted;
@@ -192,7 +192,7 @@ Change Feed::change(Side side) const {
              : Change::kNone;
 }
 
-// True if the step's part is read where it lies.
+// Returns whether a step's part is multiplied in place, without a copy.
 bool Feed::is_direct(Side side, const InnerStep& step) const {
   const auto& holding = holders_[side];
   if (holding.size() != 1 || change(side) != Change::kNone) return false;
@@ -255,7 +255,7 @@ void Feed::make_messages(const Workloads& workloads, std::size_t panels) {
           const int rank = rank_at(side, holders_[side][h].place, inner_place(side, step));
           if (rank == me_ || step.length == 0) continue;
           const auto r = static_cast<std::size_t>(rank);
-          places[h] = message.receives[r];  // of that rank's part, which begins below
+          places[h] = message.receives[r];  // offset in that rank's data, which begins below
           message.receives[r] += total(holders_[side][h].outer) * step.length;
           from[r].push_back(&places[h]);
         }

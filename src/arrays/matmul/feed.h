@@ -13,14 +13,15 @@
 
 namespace hocket::matmul {
 
-// A factor of a local product. A view of the caller's array, of another rank's, or of a room.
+// A factor of a local product. A view of the caller's array, of another rank's array, or of a room.
 struct FactorView {
   Columns<const std::byte> columns;
   Stored stored = Stored::kPlain;
 };
 
-// Ranks that reach each other's memory read the parts in place. If not, the parts are messages, and
-// one panel travels while the one before is multiplied. A resource of one plan; one thread.
+// Ranks that reach each other's memory read the parts in place. Otherwise the parts are messages,
+// and one panel travels while the panel before is multiplied. A resource of one plan, used by one
+// thread.
 class Feed {
  public:
   enum Side : std::uint8_t { kLeft, kRight };
@@ -32,11 +33,11 @@ class Feed {
        const Workloads& workloads,
        std::size_t panels,
        std::optional<Duration> deadline);
-  // Allocates the memory for the functions below. Local.
+  // Allocates the memory for the functions below. Not collective.
   void reserve();
 
   bool is_shared() const noexcept { return is_shared_; }
-  // True if factors of 8 bits are multiplied without conversion.
+  // Returns whether 8-bit factors are multiplied without conversion.
   bool is_narrow() const noexcept { return is_narrow_; }
   // The type in which a factor is multiplied.
   DType dtype(Side side) const noexcept {
@@ -45,20 +46,20 @@ class Feed {
   std::size_t panels() const noexcept { return panels_.size(); }
   const std::vector<InnerStep>& steps(std::size_t panel) const { return panels_[panel]; }
 
-  // Bytes of the largest room that `fetch` needs.
+  // Returns the bytes of the largest room that `fetch` needs.
   std::size_t room(Side side) const;
 
   // Called once for each product, in this order, on all ranks. `show` publishes this rank's parts.
-  // `open` opens those of the others, once all have shown theirs. Call `wait` for each panel in
-  // turn, and `close` after the last.
+  // `open` begins to bring the other ranks' parts, after all ranks have called `show`. Call `wait`
+  // for each panel in order, and `close` after the last panel.
   void show(const void* left, const void* right);
   void open();
   void wait(std::size_t panel);
   void close() noexcept;
 
-  // A step's part of a factor; copied into `room` if it is not contiguous.
+  // Returns a step's part of a factor. Copies it into `room` if it is not contiguous.
   FactorView fetch(Side side, std::size_t panel, std::size_t step, const Room& room) const;
-  // Bytes of the room that a step's part needs; 0: it is contiguous.
+  // Returns the bytes of the room that a step's part needs; 0 if it is contiguous.
   std::size_t room(Side side, std::size_t panel, std::size_t step) const;
 
  private:
@@ -71,14 +72,14 @@ class Feed {
   struct Piece {
     int rank;
     bool is_message;
-    std::size_t at;      // for a message: elements into the received data
-    std::size_t stride;  // in the holder's array
+    std::size_t at;      // for a message: offset in the received data, in elements
+    std::size_t stride;  // in the holder's array, or in a message
     Patch patch;
   };
   struct Fetch {
     std::vector<Piece> pieces;
-    std::size_t stride = 0, bytes = 0;  // in the room
-    bool is_direct = false;             // one piece, multiplied as it lies
+    std::size_t stride = 0, bytes = 0;  // of the factor in the room
+    bool is_direct = false;             // one piece, multiplied in place
   };
   struct Message {  // of one panel
     struct Pack {
@@ -88,13 +89,13 @@ class Feed {
     };
     std::vector<Pack> packs;
     std::vector<std::size_t> sends, receives;  // elements, by rank
-    std::size_t sent = 0, received = 0;        // of all ranks
-    // First elements of a rank's data for a step: by step and side, by holder.
+    std::size_t sent = 0, received = 0;        // for all ranks together
+    // Offsets of the holders' parts in the received data, in elements: by step, side and holder.
     std::vector<std::array<std::vector<std::size_t>, 2>> places;
   };
 
   const Factor& factor(Side side) const { return side == kLeft ? problem_.left : problem_.right; }
-  // The place along the outer axis, and along the inner one.
+  // Returns a rank's places along the outer and the inner axis.
   std::array<std::size_t, 2> places(Side side, int rank) const;
   int rank_at(Side side, std::size_t outer, std::size_t inner) const;
   std::size_t stride_of(Side side, int rank) const;
@@ -118,7 +119,7 @@ class Feed {
   const int me_;
   const std::size_t element_;
   bool is_shared_ = true, is_narrow_ = false;
-  std::vector<std::vector<InnerStep>> panels_;  // this rank's
+  std::vector<std::vector<InnerStep>> panels_;  // steps of this rank
   std::array<std::vector<Holder>, 2> holders_;
   std::array<std::size_t, 2> outer_count_{};
   std::array<const std::byte*, 2> given_{};

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // required by products on Hopper
 
-// Resources of one product. Without one where it could not be made.
+// A resource: the description of one product. Empty if it could not be made.
 class Description {
  public:
   explicit Description(const Cublas& library) : library_(library) {
@@ -71,7 +71,7 @@ bool Float8Products::can_multiply(DType left, DType right, cuda::Stream stream) 
   if (can_) return *can_;
   can_ = false;
   if (!handle_.library().has_lt()) return false;
-  // Multiplies zeros as a test.
+  // Test by a product of zeros.
   constexpr std::size_t kSide = kFloat8Unit, kFactor = kSide * kSide;
   constexpr std::size_t kBytes = kFactor * (2 + sizeof(float));
   workspace_.emplace(device_, kWorkspaceBytes);

@@ -10,19 +10,20 @@
 
 namespace hocket::matmul {
 
-// cuBLAS's type of a factor.
+// Returns cuBLAS's type for a dtype of factors.
 cublas::DataType type_of(DType dtype);
 
-// A resource of one plan, with memory for cuBLASLt to work in; one thread, the GPU's context
-// current. Throws DeviceError.
+// A resource of one plan, with memory for cuBLASLt to work in. One thread uses it, with the GPU's
+// context current. Throws DeviceError.
 class Float8Products {
  public:
   Float8Products(const CublasHandle& handle, std::shared_ptr<const cuda::DeviceContext> device)
       : handle_(handle), device_(std::move(device)) {}
 
-  // True if this GPU and this library support it. Tested once, by a product.
+  // Returns whether this GPU and this library make such products. The first call tests it by a
+  // product.
   bool can_multiply(DType left, DType right, cuda::Stream stream);
-  // The product as Local::multiplies describes; call it after can_multiply.
+  // Makes a product as Local::multiplies describes. `can_multiply` must have returned true.
   void multiply(const LocalProduct& product, cuda::Stream stream);
 
  private:

@@ -1,4 +1,5 @@
-// The two forms of a product of distributed matrices; see MatmulForm.
+// The two ways to compute a product of distributed matrices, kGathered and kReduced: the ranks
+// gather factors, or they add up partial results. See hocket::MatmulForm.
 #pragma once
 
 #include <complex>
@@ -23,13 +24,13 @@ struct Operands {
   std::complex<double> alpha = 1, beta = 0;
 };
 
-// A resource of one plan; one thread.
+// A resource of one plan, used by one thread.
 class ProductForm {
  public:
   virtual ~ProductForm() = default;
-  // Allocates the memory that `run` needs. Local.
+  // Allocates the memory that `run` needs. Not collective.
   virtual void reserve() = 0;
-  // Collective. Calls `meet` once, when others may read this rank's factors.
+  // Collective. Calls `meet` once, when other ranks may read this rank's factors.
   virtual void run(const Operands& operands, const std::function<void()>& meet) = 0;
   virtual bool is_shared() const noexcept = 0;
   // True if factors of 8 bits are multiplied without conversion. Arrays then begin at multiples of
@@ -45,17 +46,18 @@ struct FormParts {
   std::optional<Duration> deadline;
 };
 
-// Both collective.
+// Make the two forms. Both functions are collective.
 std::unique_ptr<ProductForm> gathered_form(const FormParts& parts);
 // `share` tells which elements of the inner extent each rank multiplies; ranks are its places.
 std::unique_ptr<ProductForm> reduced_form(const FormParts& parts, const Axis& share);
 
-// The form that is expected to be quickest. A value.
+// The selected form of a product. A value.
 struct Choice {
   MatmulForm form = MatmulForm::kGathered;
-  Axis share;  // of kReduced
+  Axis share;  // set for kReduced
 };
-// The same on all ranks.
+// Selects the form that `wanted` names, or the form with the least expected time. Equal on all
+// ranks.
 Choice choose(const Problem& problem, MatmulForm wanted, int ranks);
 
 }  // namespace hocket::matmul

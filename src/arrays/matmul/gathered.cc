@@ -33,7 +33,7 @@ class GatheredForm final : public ProductForm {
   void reserve() override {
     feed_.reserve();
     if (rows_ == 0 || columns_ == 0) return;
-    // Messages come beside products already.
+    // Messages overlap with products anyway, so one room suffices for them.
     rooms_.resize(feed_.is_shared() ? parts_.local.rooms() : 1);
     views_.resize(rooms_.size());
     for (auto& [left, right] : rooms_) {
@@ -41,7 +41,7 @@ class GatheredForm final : public ProductForm {
       right = parts_.local.room(feed_.room(Feed::kRight));
     }
     const Problem& problem = parts_.problem;
-    // Sums of 16-bit results are separate, unless one product makes them all.
+    // Results of fewer bits get separate sums, unless a single product makes each result.
     const bool at_once = feed_.dtype(Feed::kLeft) == problem.result_dtype && !feed_.is_narrow() &&
                          feed_.panels() == 1 && feed_.steps(0).size() == 1 &&
                          feed_.steps(0)[0].length > 0;
@@ -76,7 +76,7 @@ class GatheredForm final : public ProductForm {
       feed_.wait(t);
       if (rows_ > 0 && columns_ > 0) has_begun = multiply_panel(t, product) || has_begun;
     }
-    if (!has_begun) {  // an inner extent of nothing
+    if (!has_begun) {  // the inner extent is 0
       product.k = 0;
       product.left = {nullptr, rows_};
       parts_.local.multiply(product);
@@ -145,8 +145,8 @@ class GatheredForm final : public ProductForm {
   const FormParts parts_;
   const std::size_t rows_, columns_;  // of this rank's part
   Feed feed_;
-  std::vector<std::array<Room, 2>> rooms_;        // filled in turn, for both factors
-  std::vector<std::array<FactorView, 2>> views_;  // of matrices in the buffers, or elsewhere
+  std::vector<std::array<Room, 2>> rooms_;        // filled alternately, for both factors
+  std::vector<std::array<FactorView, 2>> views_;  // of factors in the rooms, or in place
   Room sums_;
   bool is_apart_ = false;
 };

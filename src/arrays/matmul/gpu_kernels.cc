@@ -10,12 +10,13 @@ namespace {
 constexpr unsigned kThreads = 256;
 constexpr std::size_t kMostColumns = 4096;  // blocks of threads along the columns
 
-// A thread a row; it goes through every so-manieth column.
+// Each thread has a row, and copies every n-th column, where n is the number of blocks along the
+// columns.
 constexpr const char* kCopy = R"(
 .version 6.0
 .target sm_60
 .address_size 64
-.visible .entry hocket_copy_NAME(.param .u64 from, .param .u64 to, .param .u64 table,
+.visible .entry NAME(.param .u64 from, .param .u64 to, .param .u64 table,
   .param .u32 rows, .param .u32 columns, .param .u64 from_stride, .param .u64 to_stride)
 {
   .reg .pred %is_over;
@@ -78,8 +79,9 @@ done:
 }
 )";
 
-// Converts an E4M3 in %x to a float16 in %y. With its bits in a float16's places it is 256 times
-// too small, and NaN is a number.
+// Converts an E4M3 in %x to a float16 in %y. It shifts the bits to the fields of a float16, and
+// multiplies by 256, because the biases of the exponents are 7 and 15. NaN (0x7f) is set apart,
+// because its bits would become a number.
 constexpr const char* kFromE4M3 =
     "and.b16 %y, %x, 0x7f; setp.eq.u16 %is_nan, %y, 0x7f; shl.b16 %y, %y, 7; and.b16 %x, %x, 0x80; "
     "shl.b16 %x, %x, 8; or.b16 %y, %y, %x; mov.b16 %x, 0x5c00; mul.f16 %y, %y, %x; "
@@ -89,49 +91,56 @@ struct CopyText {
   const char *name, *from_size, *to_size, *registers, *move;
 };
 constexpr std::array<CopyText, 9> kElements{{
-    {"1", "1", "1", ".reg .b16 %x;", "ld.global.u8 %x, [%offset]; st.global.u8 [%address], %x;"},
-    {"2", "2", "2", ".reg .b16 %x;", "ld.global.b16 %x, [%offset]; st.global.b16 [%address], %x;"},
-    {"4", "4", "4", ".reg .b32 %x;", "ld.global.b32 %x, [%offset]; st.global.b32 [%address], %x;"},
-    {"8", "8", "8", ".reg .b64 %x;", "ld.global.b64 %x, [%offset]; st.global.b64 [%address], %x;"},
-    {"16",
+    {"hocket_copy_1",
+     "1",
+     "1",
+     ".reg .b16 %x;",
+     "ld.global.u8 %x, [%offset]; st.global.u8 [%address], %x;"},
+    {"hocket_copy_2",
+     "2",
+     "2",
+     ".reg .b16 %x;",
+     "ld.global.b16 %x, [%offset]; st.global.b16 [%address], %x;"},
+    {"hocket_copy_4",
+     "4",
+     "4",
+     ".reg .b32 %x;",
+     "ld.global.b32 %x, [%offset]; st.global.b32 [%address], %x;"},
+    {"hocket_copy_8",
+     "8",
+     "8",
+     ".reg .b64 %x;",
+     "ld.global.b64 %x, [%offset]; st.global.b64 [%address], %x;"},
+    {"hocket_copy_16",
      "16",
      "16",
      ".reg .b64 %x, %y;",
      "ld.global.v2.b64 {%x, %y}, [%offset]; st.global.v2.b64 [%address], {%x, %y};"},
-    {"conjugate_8",
+    {"hocket_copy_conjugate_8",
      "8",
      "8",
      ".reg .f32 %x, %y;",
      "ld.global.v2.f32 {%x, %y}, [%offset]; neg.f32 %y, %y; st.global.v2.f32 [%address], {%x, "
      "%y};"},
-    {"conjugate_16",
+    {"hocket_copy_conjugate_16",
      "16",
      "16",
      ".reg .f64 %x, %y;",
      "ld.global.v2.f64 {%x, %y}, [%offset]; neg.f64 %y, %y; st.global.v2.f64 [%address], {%x, "
      "%y};"},
-    {"e4m3_to_float16",
+    {"hocket_copy_e4m3_to_float16",
      "1",
      "2",
      ".reg .b16 %x, %y; .reg .pred %is_nan;",
      "ld.global.u8 %x, [%offset]; FROM_E4M3 st.global.b16 [%address], %y;"},
-    {"e5m2_to_float16",
+    {"hocket_copy_e5m2_to_float16",
      "1",
      "2",
      ".reg .b16 %x;",
      "ld.global.u8 %x, [%offset]; shl.b16 %x, %x, 8; st.global.b16 [%address], %x;"},
 }};
-constexpr std::array<const char*, 9> kCopyNames{"hocket_copy_1",
-                                                "hocket_copy_2",
-                                                "hocket_copy_4",
-                                                "hocket_copy_8",
-                                                "hocket_copy_16",
-                                                "hocket_copy_conjugate_8",
-                                                "hocket_copy_conjugate_16",
-                                                "hocket_copy_e4m3_to_float16",
-                                                "hocket_copy_e5m2_to_float16"};
 
-// A thread a row, or four that lie one after the other. Without `added` there is nothing to add.
+// Each thread has one row, or four neighbouring rows. If `added` is null, it adds nothing.
 constexpr const char* kFinish = R"(
 .version 6.0
 .target sm_60
@@ -207,7 +216,7 @@ narrowNTH:
 )";
 constexpr const char* kWidenFloat16 = "cvt.f32.f16 %more, %halfNTH;";
 constexpr const char* kNarrowFloat16 = "cvt.rn.f16.f32 %halfNTH, %valueNTH;";
-// A bfloat16 is the upper half of a float32; rounded to the nearest, of two the even one.
+// A bfloat16 is the upper half of a float32, rounded to nearest even.
 constexpr const char* kWidenBFloat16 =
     "cvt.u32.u16 %bits, %halfNTH; shl.b32 %bits, %bits, 16; mov.b32 %more, %bits;";
 constexpr const char* kNarrowBFloat16 =
@@ -217,7 +226,7 @@ constexpr const char* kNarrowBFloat16 =
     "cvt.u16.u32 %halfNTH, %bits;";
 constexpr const char* kWidenE4M3 = "mov.b16 %x, %halfNTH; FROM_E4M3 cvt.f32.f16 %more, %y;";
 constexpr const char* kWidenE5M2 = "shl.b16 %y, %halfNTH, 8; cvt.f32.f16 %more, %y;";
-// As SmallFormat::encode does it, but for numbers that are too large.
+// Does the same as SmallFormat::encode, except that numbers which are too large become the largest.
 constexpr const char* kNarrowFloat8 =
     "mov.b32 %bits, %valueNTH; shr.u32 %sign, %bits, 24; and.b32 %sign, %sign, 0x80; "
     "abs.f32 %more, %valueNTH; setp.nan.f32 %is_nan, %more, %more; "
@@ -230,9 +239,9 @@ constexpr const char* kNarrowFloat8 =
 constexpr unsigned kTogether = 4;
 
 struct FinishText {
-  std::array<const char*, 2> names;  // of a row alone, and of four
+  std::array<const char*, 2> names;  // for one row, and for four
   const char *size, *bits, *widen, *narrow;
-  const char *largest = "", *normal = "", *magic = "", *places = "", *rounding = "";  // of 8 bits
+  const char *largest = "", *normal = "", *magic = "", *places = "", *rounding = "";  // for 8 bits
 };
 constexpr std::array<FinishText, 4> kFinishes{
     {{.names = {"hocket_finish_float16", "hocket_finish_float16_by_4"},
@@ -299,7 +308,7 @@ std::string finish_text(const FinishText& words, bool is_wide) {
                            {"EACH", each}});
 }
 
-// True if every four rows can be reached by one access of the GPU.
+// Returns whether four neighbouring rows can be read or written by one access.
 bool is_even(const void* at, std::size_t stride, std::size_t element) {
   const std::size_t bytes = kTogether * element;
   return reinterpret_cast<std::uintptr_t>(at) % bytes == 0 && stride % kTogether == 0;
@@ -356,7 +365,7 @@ const cuda::TextKernel& GpuKernels::copier(Element element) {
                                           {"REGISTERS", words.registers},
                                           {"MOVE", words.move},
                                           {"FROM_E4M3", kFromE4M3}}),
-                        kCopyNames[i]);
+                        words.name);
   }
   return *copiers_[i];
 }

@@ -19,8 +19,8 @@ namespace hocket::matmul {
 //   | rows from | rows to | columns from | columns to |
 std::vector<std::uint32_t> table_of(const std::vector<Run>& rows, const std::vector<Run>& columns);
 
-// A resource of one GPU; one thread, with the GPU's context current. Kernels are loaded on first
-// use. Throws DeviceError.
+// A resource of one GPU. One thread uses it, with the GPU's context current. Kernels are loaded on
+// first use. Throws DeviceError.
 class GpuKernels {
  public:
   explicit GpuKernels(std::shared_ptr<const cuda::DeviceContext> device)
@@ -35,7 +35,7 @@ class GpuKernels {
             DType dtype,
             Change change,
             cuda::Stream stream);
-  // The sums are float32, and the other numbers have 8 or 16 bits.
+  // See matmul::finish. The sums are float32, and the other numbers have 8 or 16 bits.
   void finish(const Finish& finish, cuda::Stream stream);
 
  private:
@@ -58,7 +58,7 @@ class GpuKernels {
 
   const std::shared_ptr<const cuda::DeviceContext> device_;
   std::array<std::optional<cuda::TextKernel>, static_cast<std::size_t>(Element::kCount)> copiers_;
-  // By dtype, and whether rows are taken by four.
+  // By dtype, and by whether a thread has four rows.
   std::array<std::array<std::optional<cuda::TextKernel>, 2>, 4> finishers_;
 };
 

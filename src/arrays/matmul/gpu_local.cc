@@ -21,13 +21,14 @@ cublas::Transposition operation_of(Stored stored) {
                                          : cublas::Transposition::kConjugateTranspose;
 }
 
-// Strides and extents fit, as a matrix's extents do. No stride may be 0.
+// Convert extents and strides to int. They fit, because the matrix's extents do. A stride is at
+// least 1.
 int to_int(std::size_t value) { return static_cast<int>(value); }
 int stride_of(std::size_t stride, std::size_t rows) {
   return to_int(std::max({stride, rows, std::size_t{1}}));
 }
 
-// A number as cuBLAS reads it for sums of a dtype.
+// A factor such as alpha, in the type that cuBLAS reads for the dtype of the sums.
 class Scalar {
  public:
   Scalar(DType dtype, std::complex<double> value) : complex_double_(value), complex_float_(value) {
@@ -67,7 +68,7 @@ class GpuLocal final : public Local {
   const cuda::DeviceContext* device() const noexcept override { return device_.get(); }
   const std::string& library() const noexcept override { return name_; }
   MemoryKind memory() const noexcept override { return MemoryKind::kCuda; }
-  // All of 8 bits are numbers of float16.
+  // float16 has all numbers of both 8-bit types.
   DType factor_dtype(DType dtype) const noexcept override {
     return is_float8(dtype) ? DType::kFloat16 : dtype;
   }
@@ -104,7 +105,8 @@ class GpuLocal final : public Local {
     if (cuda::capture_of(driver_, stream_) != cuda::Capture::kNone) {
       throw InvalidArgument("stream is being captured into a graph, which products cannot be");
     }
-    // One product after the other uses the plan's memory, also on different streams.
+    // Products share the plan's memory. So each product waits for the product before it, also on
+    // another stream.
     if (has_run_) end_.hold(stream_);
     check(handle_.library().set_stream(handle_.get(), stream_), "use the stream");
     copies_ = stream_;
@@ -239,7 +241,7 @@ class GpuLocal final : public Local {
     handle_.library().check(status, what);
   }
 
-  // target = alpha a + beta b, of which either may be the target.
+  // Computes target = alpha a + beta b. `a` or `b` may be the target.
   void add(DType dtype,
            std::size_t rows,
            std::size_t columns,
@@ -278,7 +280,7 @@ class GpuLocal final : public Local {
   const cuda::OwnedStream aside_;
   cuda::OwnedEvent ready_, end_;
   std::array<Slot, 2> slots_;
-  cuda::Stream stream_ = nullptr, copies_ = nullptr;  // of the product under way
+  cuda::Stream stream_ = nullptr, copies_ = nullptr;  // of the product in progress
   bool has_run_ = false;
 };
 

@@ -17,7 +17,7 @@ class HostLocal final : public Local {
   }
   bool multiplies(DType, DType) override { return false; }
   bool multiplies_afar() const noexcept override { return true; }
-  std::size_t panel() const noexcept override { return 512; }  // few enough for the caches
+  std::size_t panel() const noexcept override { return 512; }  // few enough elements for the caches
   std::size_t panel_bytes() const noexcept override { return std::size_t{4} << 20; }
 
   Room room(std::size_t bytes) const override {

@@ -7,19 +7,12 @@
 namespace hocket::matmul {
 
 std::shared_ptr<Blas> find_blas() {
-  const std::string wanted = base::environment("HOCKET_BLAS_LIBRARY").value_or("");
-  if (wanted == "none" || wanted == "eigen") return eigen_blas();
-  const bool is_file =
-      wanted.find('/') != std::string::npos || wanted.find(".so") != std::string::npos;
-  if (!wanted.empty() && !is_file && wanted != "openblas" && wanted != "mkl" && wanted != "blis") {
-    throw InvalidArgument(fmt::format(
-        "HOCKET_BLAS_LIBRARY is \"{}\", expected openblas, mkl, blis, none or a library's file",
-        wanted));
-  }
+  const base::LibraryChoice choice = base::blas_library();
+  if (choice.word == "none") return eigen_blas();
   std::string why_not;
-  if (auto found = loaded_blas(wanted, why_not)) return found;
-  if (wanted.empty()) return eigen_blas();
-  throw InvalidArgument(fmt::format("HOCKET_BLAS_LIBRARY is \"{}\": {}", wanted, why_not));
+  if (auto found = loaded_blas(choice, why_not)) return found;
+  if (choice.text().empty()) return eigen_blas();
+  throw InvalidArgument(fmt::format("HOCKET_BLAS_LIBRARY={}: {}", choice.text(), why_not));
 }
 
 }  // namespace hocket::matmul

@@ -1,4 +1,4 @@
-// A product from its plan to its execution.
+// Plans and executes products.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -98,7 +98,7 @@ struct Matmul::Plan {
     shapes = {local_shape(a.spread, shape_of(a.op, size.m, size.k), c.rank(), c.size()),
               local_shape(b.spread, shape_of(b.op, size.k, size.n), c.rank(), c.size()),
               local_shape(d.spread, {size.m, size.n}, c.rank(), c.size())};
-    // If a rank cannot do this, it refuses the barrier that follows.
+    // If this fails on a rank, that rank refuses the barrier that follows.
     before_call([&] {
       if (o.gpu) device = Gpu(*o.gpu).context();
     });
@@ -127,7 +127,7 @@ struct Matmul::Plan {
     local.reset();
   }
 
-  // Until the end of the scope the GPU's context is current, where there is one.
+  // Makes the GPU's context current until the end of the scope; does nothing on the host.
   class Here {
    public:
     explicit Here(const Plan& plan) {
@@ -148,7 +148,7 @@ struct Matmul::Plan {
   }
 
   std::uint64_t digest_of(std::uint64_t step) const noexcept { return base::mix(token, step); }
-  // A barrier of ranks that execute the same plan with the same scales.
+  // Waits until all ranks have come to this step of the same plan, with the same scales.
   void meet(std::uint64_t step, std::optional<StreamRef> stream = {}) {
     world::barrier(comm, digest_of(step), options.deadline, stream);
   }
@@ -200,7 +200,7 @@ struct Matmul::Plan {
                       .beta = {scale.beta.real, scale.beta.imag}};
     if (problem->is_swapped) std::swap(operands.left, operands.right);
     const std::uint64_t step = mix_scale(mix_scale(adds ? 2 : 1, scale.alpha), scale.beta);
-    if (device) {  // its ranks do not wait for each other on the host
+    if (device) {  // on GPUs ranks do not wait for each other on the host
       before_call(prepare);
     } else {
       same.before_executing(options.deadline, prepare, [&] { return digest_of(step); });
@@ -214,8 +214,8 @@ struct Matmul::Plan {
   std::optional<Problem> problem;
   std::uint64_t token = 0;
   distribution::SamePlan same{comm, engine::Kind::kMatmul};
-  std::array<Extents, 3> shapes;                      // of this rank's A, B and D
-  std::shared_ptr<const cuda::DeviceContext> device;  // of a plan for GPUs
+  std::array<Extents, 3> shapes;                      // shapes of this rank's A, B and D
+  std::shared_ptr<const cuda::DeviceContext> device;  // set for a plan for GPUs
   std::unique_ptr<Local> local;
   std::string library;
   Choice choice;

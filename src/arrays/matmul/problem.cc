@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "foundation/base/enumerator.h"
 #include "hocket/error.h"
 
 namespace hocket {
@@ -36,6 +37,13 @@ Factor make_factor(
           dtype,
           (given.op == MatrixOp::kNone) == is_stored_by_rows(given.order),
           given.op == MatrixOp::kConjugateTranspose};
+}
+
+void require_enumerators(const MatmulOperand& given, std::string_view name) {
+  base::require_enumerator(
+      given.op, MatrixOp::kConjugateTranspose, fmt::format("op of {}", name), "MatrixOp");
+  base::require_enumerator(
+      given.order, MemoryOrder::kFortran, fmt::format("order of {}", name), "MemoryOrder");
 }
 
 bool is_half(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
@@ -155,6 +163,10 @@ Problem make_problem(const MatmulSize& size,
     throw InvalidArgument(fmt::format(
         "m, n and k are {}, {} and {}, expected at most {}", size.m, size.n, size.k, kMost));
   }
+  require_enumerators(a, "A");
+  require_enumerators(b, "B");
+  require_enumerators(d, "D");
+  base::require_enumerator(options.form, MatmulForm::kReduced, "form", "MatmulForm");
   if (d.op != MatrixOp::kNone) {
     throw InvalidArgument("D has an op, and only A and B may; give D the other memory order");
   }

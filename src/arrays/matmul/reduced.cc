@@ -1,5 +1,5 @@
 // Each rank multiplies its share of the inner extent for the whole result. The results are summed
-// over the ranks: a few columns of each rank at a time, while the next ones are multiplied.
+// over the ranks: one band of columns at a time, while the next band is multiplied.
 #include <algorithm>
 #include <array>
 
@@ -72,7 +72,8 @@ class ReducedForm final : public ProductForm {
   Workloads workloads(const Axis& share) const {
     return [this, share](int rank) {
       const Problem& problem = parts_.problem;
-      // Rows and columns by who wants them, so that each one's are together.
+      // Sorts rows and columns by the ranks that need them, so that the part of each rank is
+      // contiguous.
       return Workload{.m = sorted_axis(result_.axis(0)),
                       .n = sorted_axis(result_.axis(1)),
                       .steps = steps_of(problem.left.tiling.axis(1),
@@ -84,7 +85,7 @@ class ReducedForm final : public ProductForm {
 
   std::array<std::size_t, 2> my_place() const { return result_.place_of(parts_.comm.rank()); }
   std::size_t my_rows() const { return result_.axis(0).held[my_place()[0]]; }
-  // Columns [first, first + width) of those at a place are in band t.
+  // Returns the first of a place's columns that is in band t.
   std::size_t first(std::size_t place, std::size_t t) const {
     return result_.axis(1).held[place] * t / bands_;
   }
@@ -189,9 +190,9 @@ class ReducedForm final : public ProductForm {
   const Tiling& result_;
   const std::size_t element_, bands_;
   Feed feed_;
-  std::vector<std::size_t> counts_, begins_;  // of the band at hand, by rank, in elements
-  std::vector<Room> rooms_;                   // of both factors, by step
-  std::vector<FactorView> views_;             // of both factors, by step
+  std::vector<std::size_t> counts_, begins_;  // of the current band, by rank, in elements
+  std::vector<Room> rooms_;                   // rooms of both factors, by step
+  std::vector<FactorView> views_;             // views of both factors, by step
   std::array<Room, 2> sums_, received_;
   std::array<hocket::Work, 2> works_;
 };

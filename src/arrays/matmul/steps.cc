@@ -22,17 +22,18 @@ std::vector<Run> runs_of(const InnerStep& step, std::size_t InnerRun::* at) {
   return runs;
 }
 
-// The stretch that has an element; elements are asked for in order.
+// Returns the part of the axis that contains `element`. It searches from part `which` on, so
+// callers pass elements in ascending order.
 const AxisPart& at(const Axis& axis, std::size_t& which, std::size_t element) {
   while (axis.stretches[which].end <= element) ++which;
   return axis.stretches[which];
 }
 
-// The step in parts that begin at `begins`, the last of which is its end. One pass: runs may be
-// many.
+// Cuts a step into parts: part i has the elements [begins[i], begins[i + 1]) of the step, and the
+// last entry is the step's length. It visits each run once, because a step may have many runs.
 std::vector<InnerStep> cut_at(const InnerStep& step, const std::vector<std::size_t>& begins) {
   std::vector<InnerStep> parts;
-  std::size_t begin = 0;  // of the run at hand
+  std::size_t begin = 0;  // of the current run
   auto run = step.runs.begin();
   for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
     InnerStep& part = parts.emplace_back(InnerStep{.left_place = step.left_place,
@@ -44,7 +45,7 @@ std::vector<InnerStep> cut_at(const InnerStep& step, const std::vector<std::size
       if (low < high) {
         part.runs.push_back({run->left + low - begin, run->right + low - begin, high - low});
       }
-      if (begin + run->length > begins[i + 1]) break;  // the next part has the rest
+      if (begin + run->length > begins[i + 1]) break;  // the rest belongs to the next part
     }
   }
   return parts;
@@ -101,7 +102,7 @@ std::vector<InnerStep> cut_step(const InnerStep& step, std::size_t longest) {
 }
 
 std::vector<InnerStep> parts_of_step(const InnerStep& step, std::size_t parts) {
-  // Libraries are quicker with aligned addresses.
+  // Cuts at multiples of a unit, because libraries are quicker with aligned addresses.
   const std::size_t each = step.length / parts;
   const std::size_t unit = each >= 2 * kUnit ? kUnit : each >= kFloat8Unit ? kFloat8Unit : 1;
   std::vector<std::size_t> begins(parts + 1);

@@ -20,20 +20,21 @@ struct InnerStep {
   std::vector<InnerRun> runs;
   std::size_t length = 0;
 
-  // The position of the step's part of a factor at its holder, and in a panel of the step alone.
+  // Return the positions of the step's part of a factor: in the holder's array, and in packed data
+  // of this step alone.
   std::vector<Run> left_runs() const;
   std::vector<Run> right_runs() const;
 };
 
-// One step for each pair of holders. `share` limits them to its elements at `place`; null: all
-// elements.
+// Returns one step for each pair of holders. `share` limits the steps to the elements that it has
+// at `place`; null: all elements.
 std::vector<InnerStep> steps_of(const Axis& left,
                                 const Axis& right,
                                 const Axis* share,
                                 std::size_t place);
-// The step in parts, none longer than `longest`.
+// Cuts a step into parts no longer than `longest`.
 std::vector<InnerStep> cut_step(const InnerStep& step, std::size_t longest);
-// The step in `parts` parts, as equal as possible; some may be empty.
+// Cuts a step into `parts` parts, as equal as possible. Some parts may be empty.
 std::vector<InnerStep> parts_of_step(const InnerStep& step, std::size_t parts);
 
 // The work of one rank; rows and columns are parts of the two axes. A value.
@@ -42,7 +43,7 @@ struct Workload {
   std::size_t m_place = 0, n_place = 0;
   std::vector<InnerStep> steps;
 };
-// By rank.
+// Returns the work of a rank.
 using Workloads = std::function<Workload(int rank)>;
 
 }  // namespace hocket::matmul

@@ -10,7 +10,7 @@
 
 namespace hocket::pool {
 
-// Requires one array a worker, each in its worker's memory.
+// Requires one array for each worker, in the worker's memory.
 void require_one_each(const Pool& pool, std::span<const ArrayView> arrays, std::string_view name);
 void require_one_each(const Pool& pool,
                       std::span<const ConstArrayView> arrays,
@@ -21,8 +21,8 @@ void require_equal(ConstArrayView array, ConstArrayView like, std::string_view n
 void require_dtype(ConstArrayView array, ConstArrayView like, std::string_view name);
 // Requires that no two arrays share memory.
 void require_apart(std::span<const ArrayView> arrays, std::string_view name);
-// Requires that a written array shares no memory with an array that others read. The same array is
-// allowed, and then stays as it is.
+// Requires that a written array shares no memory with an array that other workers read. The same
+// array is allowed: a call leaves it as it is, or works in place.
 void require_apart(ConstArrayView written,
                    std::string_view written_name,
                    ConstArrayView read,

@@ -33,7 +33,7 @@ Crew::~Crew() {
     closing_ = true;
   }
   start_.notify_all();
-  threads_.clear();  // before the objects that they use
+  threads_.clear();  // ends the threads before the objects that they use
 }
 
 bool Crew::is_member(std::thread::id thread) const noexcept {
@@ -68,7 +68,7 @@ void Crew::do_one(int member, const Job& job) {
     if (error && !first_) first_ = std::move(error);
     if (first_ && !std::exchange(stopped_, true)) stop = stop_;
   }
-  // Called before the run ends, as the function belongs to the caller of `run`.
+  // Calls `stop` before the run ends, because `stop` belongs to the caller of `run`.
   if (stop != nullptr) (*stop)("an exception left worker " + std::to_string(member));
   error = nullptr;
   const std::lock_guard lock(mutex_);
@@ -81,7 +81,7 @@ void Crew::begun(int member) {
   start_next(member);
 }
 
-// With `mutex_` held.
+// Call it with `mutex_` held.
 void Crew::start_next(int member) {
   const int next = std::exchange(next_[static_cast<std::size_t>(member)], kNobody);
   if (next == kNobody) return;

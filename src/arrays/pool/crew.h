@@ -1,4 +1,5 @@
-// Threads that wait for jobs. They start a job together, or each when the one before has begun.
+// Threads that wait for jobs. All start a job together, or each starts when the thread before has
+// begun.
 #pragma once
 
 #include <condition_variable>
@@ -14,7 +15,7 @@
 
 namespace hocket::pool {
 
-// A resource: `size` threads, numbered from 0. Call `run` from any thread but these, one call at a
+// A resource: `size` threads, numbered from 0. Call `run` from any other thread, one call at a
 // time. The destructor waits for the threads.
 class Crew {
  public:
@@ -30,14 +31,14 @@ class Crew {
   int size() const noexcept { return static_cast<int>(threads_.size()); }
   bool is_member(std::thread::id thread) const noexcept;
   // Runs `job` in each thread of `members`. Returns when all have ended, and throws the first
-  // failure. `stop` is called once, as soon as one fails or the user interrupts, in the thread that
-  // finds out. It should end the calls in which the others wait. With Start::kInTurn each member
-  // begins when the one before has called `begun` or ended.
+  // failure. `stop` is called once, when a member fails or the user interrupts, in the thread that
+  // notices it. It should end the calls in which the other members wait. With Start::kInTurn each
+  // member begins when the member before it has called `begun` or ended.
   void run(std::span<const int> members,
            const Job& job,
            const std::function<void(const std::string& reason)>& stop,
            Start start = Start::kTogether);
-  // Called by a member, within its job.
+  // Lets the next member begin. Called by a member, within its job.
   void begun(int member);
 
  private:
@@ -50,9 +51,9 @@ class Crew {
   std::mutex mutex_;  // guards all below
   std::condition_variable start_, end_;
   std::vector<const Job*> jobs_;  // by member; null: none
-  // by member: the member that begins after it; kNobody: none, or it has begun
+  // by member: the member that begins after this one; kNobody: none, or it has begun
   std::vector<int> next_;
-  const Job* job_ = nullptr;  // of the run
+  const Job* job_ = nullptr;  // job of the current run
   const std::function<void(const std::string&)>* stop_ = nullptr;
   std::exception_ptr first_;
   int pending_ = 0;

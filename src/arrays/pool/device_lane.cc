@@ -10,7 +10,7 @@ DeviceLane::DeviceLane(std::shared_ptr<const cuda::Driver> driver, int ordinal)
       worked_(device_),
       loaded_(device_) {}
 
-void DeviceLane::settle() const {
+void DeviceLane::make_current() const {
   cuda::check(driver(), driver().ctx_set_current(device_->handle()), "make a GPU current");
 }
 

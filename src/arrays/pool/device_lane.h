@@ -22,7 +22,7 @@ class DeviceLane {
   StreamRef load_stream() const noexcept { return load_.get(); }
 
   // Makes the GPU current in this thread, permanently.
-  void settle() const;
+  void make_current() const;
   // Records an event after the present work of the caller's stream on this GPU.
   void announce(StreamRef caller);
   // Makes both streams wait for all announced events.

@@ -10,21 +10,21 @@ namespace hocket {
 
 // --- PoolWorker ---------------------------------------------------------------------------------
 
-int PoolWorker::index() const noexcept { return seat_->index; }
-int PoolWorker::size() const noexcept { return seat_->size; }
+int PoolWorker::index() const noexcept { return state_->index; }
+int PoolWorker::size() const noexcept { return state_->size; }
 int PoolWorker::device() const noexcept {
-  return seat_->lane != nullptr ? seat_->lane->device().ordinal() : kAnyDevice;
+  return state_->lane != nullptr ? state_->lane->device().ordinal() : kAnyDevice;
 }
 StreamRef PoolWorker::stream() const {
-  if (seat_->lane == nullptr) throw InvalidArgument("workers of the host have no streams");
-  return seat_->lane->stream();
+  if (state_->lane == nullptr) throw InvalidArgument("workers of the host have no streams");
+  return state_->lane->stream();
 }
 StreamRef PoolWorker::load_stream() const {
-  if (seat_->lane == nullptr) throw InvalidArgument("workers of the host have no streams");
-  return seat_->lane->load_stream();
+  if (state_->lane == nullptr) throw InvalidArgument("workers of the host have no streams");
+  return state_->lane->load_stream();
 }
-Communicator& PoolWorker::communicator() const { return seat_->world->communicator(); }
-void PoolWorker::begun() const { seat_->crew->begun(seat_->index); }
+Communicator& PoolWorker::communicator() const { return state_->world->communicator(); }
+void PoolWorker::begun() const { state_->crew->begun(state_->index); }
 
 // --- DevicePool ---------------------------------------------------------------------------------
 

@@ -5,38 +5,44 @@
 #include <algorithm>
 
 #include "arrays/pool/checks.h"
-#include "arrays/pool/seam.h"
+#include "arrays/pool/halo_rows.h"
+#include "foundation/base/enumerator.h"
 
 namespace hocket::pool {
 namespace {
 
 using Mode = HaloOptions::Mode;
 
-void mend_on_host(ArrayView low, ArrayView high, std::size_t overlap, const Seam& seam, Mode mode) {
-  for (std::size_t o = 0; o < seam.outer; ++o) {
-    mend(seam.strip(low, o), seam.strip(high, o), seam.bytes, overlap, low.dtype(), mode);
+void exchange_on_host(
+    ArrayView low, ArrayView high, std::size_t overlap, const HaloLayout& layout, Mode mode) {
+  for (std::size_t o = 0; o < layout.outer; ++o) {
+    swap_or_blend(
+        layout.strip(low, o), layout.strip(high, o), layout.bytes, overlap, low.dtype(), mode);
   }
 }
 
-void swap_on_gpu(const WorkerState& state, ArrayView low, ArrayView high, const Seam& seam) {
+void swap_on_gpu(const WorkerState& state,
+                 ArrayView low,
+                 ArrayView high,
+                 const HaloLayout& layout) {
   const DeviceLane& lane = *state.lane;
-  const cuda::ScratchMemory kept(lane.device(), seam.bytes, lane.stream().handle());
-  for (std::size_t o = 0; o < seam.outer; ++o) {
-    lane.copy(kept.data(), seam.strip(low, o), seam.bytes);
-    lane.copy(seam.strip(low, o), seam.strip(high, o), seam.bytes);
-    lane.copy(seam.strip(high, o), kept.data(), seam.bytes);
+  const cuda::ScratchMemory kept(lane.device(), layout.bytes, lane.stream().handle());
+  for (std::size_t o = 0; o < layout.outer; ++o) {
+    lane.copy(kept.data(), layout.strip(low, o), layout.bytes);
+    lane.copy(layout.strip(low, o), layout.strip(high, o), layout.bytes);
+    lane.copy(layout.strip(high, o), kept.data(), layout.bytes);
   }
 }
 
-void mend_rows(
-    Rows& low, Rows& high, const Seam& seam, std::size_t overlap, DType dtype, Mode mode) {
-  for (std::size_t o = 0; o < seam.outer; ++o) {
-    mend(low.data() + o * seam.bytes,
-         high.data() + o * seam.bytes,
-         seam.bytes,
-         overlap,
-         dtype,
-         mode);
+void exchange_rows(
+    Rows& low, Rows& high, const HaloLayout& layout, std::size_t overlap, DType dtype, Mode mode) {
+  for (std::size_t o = 0; o < layout.outer; ++o) {
+    swap_or_blend(low.data() + o * layout.bytes,
+                  high.data() + o * layout.bytes,
+                  layout.bytes,
+                  overlap,
+                  dtype,
+                  mode);
   }
 }
 
@@ -44,19 +50,19 @@ void blend_by_host(const WorkerState& state,
                    ArrayView low,
                    ArrayView high,
                    std::size_t overlap,
-                   const Seam& seam) {
-  Rows lower = take(&state, low, seam);
-  Rows higher = take(&state, high, seam);
-  mend_rows(lower, higher, seam, overlap, low.dtype(), Mode::kBlend);
-  put(&state, low, seam, lower);
-  put(&state, high, seam, higher);
+                   const HaloLayout& layout) {
+  Rows lower = take(&state, low, layout);
+  Rows higher = take(&state, high, layout);
+  exchange_rows(lower, higher, layout, overlap, low.dtype(), Mode::kBlend);
+  put(&state, low, layout, lower);
+  put(&state, high, layout, higher);
 }
 
 // This process's side of a seam with a neighbour.
 struct Border {
   int neighbour;
   ArrayView array;
-  Seam seam;
+  HaloLayout layout;
   bool is_low;  // this process's worker is the lower one
 };
 
@@ -71,13 +77,13 @@ std::vector<Border> borders_of(const Communicator& across,
   if (rank > 0) {
     borders.push_back({.neighbour = rank - 1,
                        .array = arrays.front(),
-                       .seam = seam_at(shape, options.previous_seam, overlap, dtype),
+                       .layout = halo_layout(shape, options.previous_seam, overlap, dtype),
                        .is_low = false});
   }
   if (rank + 1 < across.size()) {
     borders.push_back({.neighbour = rank + 1,
                        .array = arrays.back(),
-                       .seam = seam_at(shape, options.next_seam, overlap, dtype),
+                       .layout = halo_layout(shape, options.next_seam, overlap, dtype),
                        .is_low = true});
   }
   return borders;
@@ -91,8 +97,8 @@ void exchange_across(Communicator& across,
                      const WorkerState* state) {
   std::vector<Rows> mine, theirs;
   for (const Border& border : borders) {
-    mine.push_back(take(state, border.array, border.seam));
-    theirs.emplace_back(border.seam.total());
+    mine.push_back(take(state, border.array, border.layout));
+    theirs.emplace_back(border.layout.total());
   }
   std::vector<Work> works;
   for (std::size_t i = 0; i < borders.size(); ++i) {
@@ -102,13 +108,13 @@ void exchange_across(Communicator& across,
   for (Work& work : works) work.wait();
   for (std::size_t i = 0; i < borders.size(); ++i) {
     const Border& border = borders[i];
-    mend_rows(border.is_low ? mine[i] : theirs[i],
-              border.is_low ? theirs[i] : mine[i],
-              border.seam,
-              overlap,
-              border.array.dtype(),
-              mode);
-    put(state, border.array, border.seam, mine[i]);
+    exchange_rows(border.is_low ? mine[i] : theirs[i],
+                  border.is_low ? theirs[i] : mine[i],
+                  border.layout,
+                  overlap,
+                  border.array.dtype(),
+                  mode);
+    put(state, border.array, border.layout, mine[i]);
   }
 }
 
@@ -124,6 +130,7 @@ void check(const Pool& pool,
            std::span<const std::size_t> seams,
            std::size_t overlap,
            const HaloOptions& options) {
+  base::require_enumerator(options.mode, HaloOptions::Mode::kBlend, "mode", "HaloOptions::Mode");
   require_one_each(pool, arrays, "arrays");
   std::size_t count = 0;
   if (__builtin_mul_overflow(shape.outer, shape.rows, &count) ||
@@ -175,22 +182,24 @@ void exchange_halo(Pool& pool,
                    const HaloOptions& options) {
   try {
     check(pool, arrays, shape, seams, overlap, options);
+    pool.require_streams(options.streams);
     pool.require_open();
   } catch (const InvalidArgument& error) {
     if (options.across != nullptr) options.across->refuse(error.what());
     throw;
   }
-  // Messages cannot be refused while neighbours wait for them, so this makes all go on, or none.
+  // A rank cannot refuse a message for which a neighbour waits. So this barrier makes all ranks go
+  // on, or none.
   if (options.across != nullptr) options.across->barrier();
   const DType dtype = arrays[0].dtype();
   const auto do_seam = [&](const WorkerState& state, std::size_t i) {
-    const Seam seam = seam_at(shape, seams[i], overlap, dtype);
+    const HaloLayout layout = halo_layout(shape, seams[i], overlap, dtype);
     if (state.lane == nullptr) {
-      mend_on_host(arrays[i], arrays[i + 1], overlap, seam, options.mode);
+      exchange_on_host(arrays[i], arrays[i + 1], overlap, layout, options.mode);
     } else if (options.mode == Mode::kSwap) {
-      swap_on_gpu(state, arrays[i], arrays[i + 1], seam);
+      swap_on_gpu(state, arrays[i], arrays[i + 1], layout);
     } else {
-      blend_by_host(state, arrays[i], arrays[i + 1], overlap, seam);
+      blend_by_host(state, arrays[i], arrays[i + 1], overlap, layout);
     }
   };
   const bool apart = are_apart(seams, overlap);

@@ -1,4 +1,4 @@
-// Halo exchange between a pool's workers. Arguments as in DevicePool, of which this is the inside.
+// Halo exchange between a pool's workers. The arguments are those of DevicePool.
 #pragma once
 
 #include "arrays/pool/moves.h"

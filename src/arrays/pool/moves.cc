@@ -17,7 +17,7 @@ std::size_t total(In arrays) {
   return count;
 }
 
-// The offset of each array if they lie one after the other.
+// Returns the offset of each array in a concatenation of the arrays.
 std::vector<std::size_t> places(In arrays) {
   std::vector<std::size_t> result;
   std::size_t at = 0;
@@ -40,7 +40,7 @@ void require_total(In parts, ConstArrayView whole, const char* parts_name, const
                                     total(parts)));
 }
 
-// Refuses an array that one worker writes and another one reads.
+// Refuses an array that one worker writes and another worker reads.
 void require_unread(ConstArrayView written, std::size_t i, ConstArrayView read, int j) {
   const bool same = written.data() == read.data() && written.count() > 0 && read.count() > 0;
   if (same) {
@@ -154,7 +154,8 @@ void all_gather(Pool& pool, In in, Out out, Streams streams) {
   }
   pool.run(
       [&](WorkerState& state) {
-        // Each begins with its own, so that not all read from one at once.
+        // Each worker begins with its own array, so that the workers do not all read one array at
+        // once.
         for (int k = 0; k < state.size; ++k) {
           const auto j = static_cast<std::size_t>((state.index + k) % state.size);
           const auto i = static_cast<std::size_t>(state.index);

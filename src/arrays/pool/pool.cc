@@ -1,35 +1,17 @@
 #include "arrays/pool/pool.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <numeric>
 #include <set>
 
 #include "calls/compose/providers.h"
+#include "foundation/base/enumerator.h"
 #include "foundation/cuda/driver.h"
+#include "foundation/os/machine/processor_set.h"
 
 namespace hocket::pool {
 namespace {
-
-std::vector<int> allowed_processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> allowed;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return allowed;
-  for (int i = 0; i < CPU_SETSIZE; ++i) {
-    if (CPU_ISSET(i, &set)) allowed.push_back(i);
-  }
-  return allowed;
-}
-
-// This thread keeps to `processors`; where the kernel refuses, it does not.
-void keep_to(std::span<const int> processors) noexcept {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (const int i : processors) CPU_SET(i, &set);
-  sched_setaffinity(0, sizeof set, &set);
-}
 
 InitOptions team_options(const PoolOptions& options) {
   return {.deadline = options.deadline,
@@ -45,9 +27,12 @@ Pool::Pool(int workers, const PoolOptions& options)
   if (workers < 1) {
     throw InvalidArgument(fmt::format("workers is {}, expected at least 1", workers));
   }
+  joining::require_team_of(workers);
+  base::require_enumerator(
+      options.pinning, PoolOptions::Pinning::kNone, "pinning", "PoolOptions::Pinning");
   if (!options_.devices.empty()) open_lanes();
   if (options_.pinning == PoolOptions::Pinning::kShare && !has_gpus()) {
-    processors_ = allowed_processors();
+    processors_ = os::ProcessorSet::allowed().numbers();
   }
   states_.resize(static_cast<std::size_t>(workers));
   everybody_.resize(states_.size());
@@ -57,7 +42,8 @@ Pool::Pool(int workers, const PoolOptions& options)
     states_[static_cast<std::size_t>(i)].size = workers;
     if (has_gpus()) states_[static_cast<std::size_t>(i)].lane = &lane(i);
   }
-  const joining::ThreadTeam team = make_team();  // refuses too many before a thread is there
+  const joining::ThreadTeam team =
+      make_team();  // refuses too many workers before any thread exists
   crew_ = std::make_unique<Crew>(workers, [this](int member) { begin(member); });
   for (WorkerState& state : states_) state.crew = crew_.get();
   join(team);
@@ -65,7 +51,8 @@ Pool::Pool(int workers, const PoolOptions& options)
 
 Pool::~Pool() {
   if (!forks_.forked()) return;
-  // The threads stayed with the parent; nothing of theirs can be taken down here.
+  // In a forked child the threads do not exist. So their objects cannot be destroyed, and are
+  // leaked.
   static_cast<void>(crew_.release());
   for (WorkerState& state : states_) {
     if (state.world) new World(std::move(*state.world));
@@ -87,7 +74,7 @@ void Pool::open_lanes() {
 
 void Pool::begin(int member) {
   if (has_gpus()) {
-    lane(member).settle();
+    lane(member).make_current();
     return;
   }
   const std::size_t n = states_.size();
@@ -95,7 +82,9 @@ void Pool::begin(int member) {
   if (processors < n) return;
   const auto i = static_cast<std::size_t>(member);
   const std::size_t first = i * processors / n;
-  keep_to(std::span(processors_).subspan(first, (i + 1) * processors / n - first));
+  os::ProcessorSet own;
+  for (std::size_t k = first; k < (i + 1) * processors / n; ++k) own.add(processors_[k]);
+  static_cast<void>(own.restrict_this_thread());  // the kernel may refuse
 }
 
 joining::ThreadTeam Pool::make_team() const { return {size(), team_options(options_), resources_}; }
@@ -154,15 +143,17 @@ void Pool::check_call(std::span<const int> workers, std::span<const StreamRef> s
       throw InvalidArgument(fmt::format("worker {} is given twice", worker));
     }
   }
-  if (!streams.empty() && streams.size() != lanes_.size()) {
-    throw InvalidArgument(
-        has_gpus()
-            ? fmt::format(
-                  "{} streams are given for {} workers; one on each worker's GPU is expected",
-                  streams.size(),
-                  size())
-            : "streams are given, and workers of the host have none");
-  }
+  require_streams(streams);
+}
+
+void Pool::require_streams(std::span<const StreamRef> streams) const {
+  if (streams.empty() || streams.size() == lanes_.size()) return;
+  throw InvalidArgument(
+      has_gpus()
+          ? fmt::format("{} streams are given for {} workers; one on each worker's GPU is expected",
+                        streams.size(),
+                        size())
+          : "streams are given, and workers of the host have none");
 }
 
 void Pool::run_one(WorkerState& state, const Body& body) {
@@ -174,7 +165,7 @@ void Pool::run_one(WorkerState& state, const Body& body) {
     state.lane->enter(lanes_);
     body(state);
   } catch (...) {
-    // Work that a failed worker has put on its streams is waited for, too, if possible.
+    // Waits also for work that a failed worker has put on its streams, if possible.
     const std::exception_ptr error = std::current_exception();
     try {
       state.lane->leave();
@@ -188,6 +179,8 @@ void Pool::run_one(WorkerState& state, const Body& body) {
 void Pool::run(std::span<const int> workers, const Body& body, const PoolCallOptions& options) {
   const std::span<const StreamRef> streams = options.streams;
   check_call(workers, streams);
+  base::require_enumerator(
+      options.start, PoolCallOptions::Start::kInTurn, "start", "PoolCallOptions::Start");
   if (workers.empty()) return;
   if (broken_) join(make_team());
   const auto caller = [&](std::size_t i) { return streams.empty() ? StreamRef() : streams[i]; };

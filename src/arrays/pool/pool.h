@@ -20,7 +20,7 @@ namespace hocket::pool {
 struct WorkerState {
   int index = 0;
   int size = 0;
-  DeviceLane* lane = nullptr;  // of a GPU
+  DeviceLane* lane = nullptr;  // of the worker's GPU; null on the host
   Crew* crew = nullptr;
   std::optional<World> world;
 };
@@ -35,22 +35,25 @@ class Pool {
   bool has_gpus() const noexcept { return !lanes_.empty(); }
   std::span<const int> devices() const noexcept { return options_.devices; }
   DeviceLane& lane(int worker) const;
-  // The GPU whose memory an array lies in; kAnyDevice for host memory.
+  // Returns the GPU in whose memory an array lies; kAnyDevice for host memory.
   int device_of(ConstArrayView array) const;
 
   using Body = std::function<void(WorkerState&)>;
   void run(std::span<const int> workers, const Body& body, const PoolCallOptions& options);
-  // Runs it in all workers.
+  // Runs `body` in all workers.
   void run(const Body& body, const PoolCallOptions& options = {}) {
     run(everybody_, body, options);
   }
   void close();
-  // True in a forked child, too: the threads stayed with the parent.
+  // Returns whether the pool is closed. It counts as closed in a forked child, which has no worker
+  // threads.
   bool is_closed() const noexcept { return crew_ == nullptr || forks_.forked(); }
   // Throws if no call can be made now, from this thread.
   void require_open() const;
-  // Makes groups of that many neighbours out of the workers' communicators, unless they exist.
-  // `group` is then the one that a worker is in.
+  // Throws if a call cannot have these streams of its caller.
+  void require_streams(std::span<const StreamRef> streams) const;
+  // Makes communicators of `neighbours` consecutive workers each, unless they exist. Then `group`
+  // returns the communicator of a worker.
   void make_groups(int neighbours);
   Communicator& group(const WorkerState& state) {
     return *groups_[static_cast<std::size_t>(state.index)];
@@ -71,11 +74,11 @@ class Pool {
   std::vector<std::unique_ptr<DeviceLane>> lanes_;  // by worker; none on the host
   std::vector<WorkerState> states_;
   std::vector<int> everybody_;
-  std::vector<int> processors_;  // that this process may use
+  std::vector<int> processors_;  // processors that this process may use
   bool broken_ = true;           // the communicators have to be made, perhaps again
-  int grouped_ = 0;              // neighbours in `groups_`
+  int grouped_ = 0;              // number of neighbours in `groups_`
   std::vector<std::optional<Communicator>> groups_;
-  std::unique_ptr<Crew> crew_;  // last: its threads use the rest
+  std::unique_ptr<Crew> crew_;  // last member, because its threads use the others
 };
 
 }  // namespace hocket::pool

@@ -7,6 +7,7 @@
 #include "arrays/pool/checks.h"
 #include "engines/algorithm/partial.h"
 #include "engines/algorithm/scratch.h"
+#include "foundation/base/enumerator.h"
 #include "foundation/core/reduce.h"
 
 namespace hocket::pool {
@@ -14,9 +15,10 @@ namespace {
 
 using core::Stores;
 
-// Bytes of each array that are reduced, and then copied from where the caches have them.
+// Bytes of each array that are reduced at a time, so that copies of the result are read from
+// caches.
 constexpr std::size_t kChunkBytes = std::size_t{32} << 10;
-// Parts begin on lines of their own.
+// Parts begin at cache lines.
 constexpr std::size_t kLineBytes = 64;
 
 struct RowRange {
@@ -24,7 +26,7 @@ struct RowRange {
   std::size_t count() const noexcept { return last - first; }
 };
 
-// The part of `index` among `parts` of an array.
+// Returns part `index` of `parts` equal parts of an array.
 RowRange part_of(ConstArrayView array, int index, int parts) {
   const std::size_t line = std::max<std::size_t>(1, kLineBytes / size_of(array.dtype()));
   const std::size_t lines = (array.count() + line - 1) / line;
@@ -62,7 +64,7 @@ void reduce_part(RowRange part, In in, ArrayView out, Out copies, ReduceOp op) {
   });
 }
 
-// Sums that came from other processes become averages, and are handed to the other workers.
+// Divides sums over all processes for averages, and copies a part of the result to other workers.
 void finish_part(RowRange part, ArrayView from, Out copies, ReduceOp op, int average_over) {
   const DType dtype = from.dtype();
   in_chunks(part, dtype, [&](std::size_t first, std::size_t count) {
@@ -76,8 +78,7 @@ void finish_part(RowRange part, ArrayView from, Out copies, ReduceOp op, int ave
   });
 }
 
-// Number of arrays of all processes. Averages of averages would be wrong if the processes have
-// different numbers.
+// Returns the number of arrays of all processes together.
 int count_all(Communicator& across, std::size_t mine) {
   std::int64_t count = static_cast<std::int64_t>(mine);
   across.all_reduce(scalar(count));
@@ -122,7 +123,7 @@ void reduce_on_host(
     Pool& pool, In in, ArrayView out, Out copies, const PoolReduceOptions& options) {
   Communicator* across = options.across;
   const bool apart = across != nullptr && options.op == ReduceOp::kAvg;
-  const bool is_integer = is_defined(ReduceOp::kBitAnd, out.dtype());  // an average of no bool
+  const bool is_integer = is_defined(ReduceOp::kBitAnd, out.dtype());  // averages of bool: refused
   if (apart && is_integer) return average_integers(pool, in, out, copies, *across);
   const ReduceOp op = apart ? ReduceOp::kSum : options.op;
   const Out first_copies = across != nullptr ? Out() : copies;
@@ -181,8 +182,8 @@ void require_alike(Communicator& across, std::size_t mine) {
                   most));
 }
 
-// To the first worker, from there between the processes, and to the other workers: one array of
-// each process crosses.
+// Reduces to the first worker, then between the processes, then copies to the other workers. So one
+// array of each process travels between processes.
 void all_reduce_between_gpus(Pool& pool, In in, Out out, const PoolReduceOptions& options) {
   if (options.op == ReduceOp::kAvg) require_alike(*options.across, in.size());
   pool.run(
@@ -248,6 +249,9 @@ void reduce_on_gpus(Pool& pool, In in, ArrayView out, const PoolReduceOptions& o
 
 void check_options(const Pool& pool, DType dtype, const PoolReduceOptions& options) {
   require_op(options.op, dtype);
+  pool.require_streams(options.streams);
+  base::require_enumerator(
+      options.order, PoolReduceOptions::Order::kFixed, "order", "PoolReduceOptions::Order");
   if (options.group < 0) {
     throw InvalidArgument(fmt::format("group is {}, expected at least 1 worker", options.group));
   }
@@ -258,7 +262,8 @@ void check_options(const Pool& pool, DType dtype, const PoolReduceOptions& optio
   if (options.group != 0) throw InvalidArgument("across and group exclude each other");
 }
 
-// If this process's arguments are refused, tells the others, so that they do not wait for it.
+// Runs `f`. If it refuses this process's arguments, tells the other processes, so that they do not
+// wait.
 template <typename F>
 void checked(Communicator* across, F&& f) {
   try {

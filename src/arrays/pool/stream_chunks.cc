@@ -1,4 +1,4 @@
-// Loading ahead of use.
+// Loads chunks in a second thread, ahead of their use.
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
@@ -13,18 +13,18 @@
 namespace hocket {
 namespace {
 
-// The shared state of the loading thread and the using one.
+// The state that the loading thread and the using thread share.
 class Belt {
  public:
   explicit Belt(std::size_t buffers) : buffers_(buffers) {}
 
-  // False: stop.
+  // Returns false if the loading thread must stop.
   bool wait_for_room(std::size_t chunk) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return stopped_ || chunk < used_ + buffers_; });
     return !stopped_;
   }
-  // False: there will be none; `rethrow` says why.
+  // Returns false if no load will come; `rethrow` then throws the reason.
   bool wait_for_load(std::size_t chunk) {
     std::unique_lock lock(mutex_);
     const auto ready = [&] { return stopped_ || chunk < loaded_; };
@@ -69,7 +69,7 @@ class Belt {
   std::exception_ptr error_;
 };
 
-// Ends the loading thread, however the using one ends.
+// Ends the loading thread when the scope ends, also by an exception.
 class Loader {
  public:
   template <typename F>

@@ -24,7 +24,7 @@ Auditing::Auditing(std::shared_ptr<AuditFile> file, const Membership& membership
 }
 
 void Auditing::keep_in(std::shared_ptr<AuditFile> file) noexcept {
-  under_.place = {};  // the output of a pending call stays unknown
+  under_.place = {};  // the output of the call in progress is not digested
   is_on_ = file != nullptr && rank_ >= 0;
   if (!is_on_ || file_ != nullptr) return;
   file_ = std::move(file);
@@ -81,7 +81,7 @@ AuditArray Auditing::shape_of(const Laid& array) const noexcept {
 // --- Shapes -------------------------------------------------------------------------------------
 
 const Auditing::KnownShape* Auditing::find(const Asked& asked) noexcept {
-  // A program that makes one call again and again finds it at once.
+  // Searches from the last hit, because programs repeat the same calls.
   for (std::size_t i = 0; i < known_shapes_.size(); ++i) {
     const std::size_t at = (found_at_ + i) % known_shapes_.size();
     const KnownShape& shape = known_shapes_[at];
@@ -144,8 +144,8 @@ void Auditing::digest(Under& call, std::uint8_t which) noexcept {
       const std::size_t begin = *found * block;
       const auto element = core::first_non_finite(
           here.data + begin, std::min(block, here.bytes - begin) / each, call.dtype);
-      // The block had such a number when it was digested, even if another thread has changed it
-      // since.
+      // Another thread may have overwritten that element meanwhile. In that case no element is
+      // found, and this reports the first element of the block.
       first = before + begin / each + element.value_or(0);
     }
     call.words += observe::kDigestWords * core::block_count(here.bytes, block);
@@ -155,7 +155,8 @@ void Auditing::digest(Under& call, std::uint8_t which) noexcept {
     note_non_finite(call, which, *first);
 }
 
-// It is in the log once a communicator and rank: where one is, many follow.
+// Logs only the first infinite number or NaN of each communicator on this rank, because many
+// follow.
 void Auditing::note_non_finite(const Under& call,
                                std::uint8_t which,
                                std::size_t element) noexcept {
@@ -173,17 +174,16 @@ void Auditing::note_non_finite(const Under& call,
                                         : fmt::format(" #{}", sequence),
                           name_,
                           rank_));
-  } catch (...) {  // the audit has it
+  } catch (...) {  // the log failed; the audit file still has the element
   }
 }
 
 // --- Collectives --------------------------------------------------------------------------------
 
 void Auditing::begin(const engine::Call& call, const Signature& shown, Arrays arrays) noexcept {
-  end(true);  // a collective that was given up
-  // Only data that a program computes is audited. Communicators' own exchanges, such as those of
-  // addresses, are not. So calls of internal kinds are left out, and host calls that precede a call
-  // of GPUs.
+  end(true);  // ends an earlier collective that was given up
+  // Audits only data that a program computes. Calls of internal kinds, such as a communicator's own
+  // exchange of addresses, are left out. Host calls that precede a call on GPUs are left out, too.
   const engine::KindRow& row = row_of(shown.kind);
   const bool is_of_data =
       (row.done == engine::Done::kByEngines || row.operates) &&
@@ -196,7 +196,7 @@ void Auditing::begin(const engine::Call& call, const Signature& shown, Arrays ar
                     .has_in = in != nullptr,
                     .has_out = out != nullptr};
   const bool listed = is_listed(call.signature.kind);
-  // Parts differ from call to call.
+  // Calls in parts get no known shape, because their parts differ from call to call.
   const KnownShape* shape = listed ? nullptr : find(asked);
   if (shape != nullptr) {
     under_.in = {.data = static_cast<const std::byte*>(in), .bytes = shape->in_bytes};
@@ -257,7 +257,7 @@ void Auditing::note_message(const engine::Envelope& envelope,
   call.dtype = array.dtype();
   call.kind = sends ? Kind::kSend : Kind::kRecv;
   call.peer = envelope.peer;
-  // A tag is all that is agreed beside these.
+  // The digest holds the tag, because both ranks must agree on it.
   const Signature signature{.kind = call.kind,
                             .dtype = array.dtype(),
                             .root = envelope.peer,

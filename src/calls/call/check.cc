@@ -23,7 +23,7 @@ namespace {
 
 [[noreturn]] void refuse(std::string what) { throw InvalidArgument(std::move(what)); }
 
-// The memory of a call's arrays. An absent array does not count.
+// Returns the kind of memory of both arrays; an empty array does not count. Throws if they differ.
 MemoryKind common_memory(ConstArrayView in, ArrayView out) {
   const bool has_in = in.data() != nullptr || in.count() != 0;
   const bool has_out = out.data() != nullptr || out.count() != 0;
@@ -45,7 +45,8 @@ void require_same_dtype(ConstArrayView in, ArrayView out) {
                        name_of(out.dtype())));
   }
 }
-// `why` gives the text in brackets; called only where it is needed.
+// Throws unless the counts are equal. `why` returns the explanation in brackets; it is called only
+// on an error.
 template <typename Why>
 void require_count(const char* name, std::size_t found, std::size_t expected, const Why& why) {
   if (found != expected) {
@@ -53,7 +54,7 @@ void require_count(const char* name, std::size_t found, std::size_t expected, co
   }
 }
 constexpr auto kAsIn = [] { return "as many as in"; };
-// The elements of all ranks' shares.
+// Returns the number of elements of all ranks' shares together. Throws if it overflows.
 std::size_t all_shares(const char* name, std::size_t share, const RankAndSize& place) {
   const auto n = static_cast<std::size_t>(place.size);
   if (share > kMostBytes / n) refuse(too_many(name, share));
@@ -68,7 +69,7 @@ std::size_t share_of(const char* name, std::size_t count, int size) {
   return count / n;
 }
 
-// The arrays may coincide exactly where the call works in place, and overlap in no other way.
+// Throws if the arrays overlap, unless they are the same array and the call works in place.
 void require_apart(const void* in,
                    std::size_t in_bytes,
                    const void* out,
@@ -83,7 +84,7 @@ void require_apart(const void* in,
       "array for both, or two apart");
 }
 
-// Calls `each(address, bytes)` for the parts of an array, or for the array where it has none.
+// Calls `each(address, bytes)` for each part of an array, or once for an array without parts.
 template <typename Each>
 void for_each_part(
     const void* array, std::size_t bytes, const engine::PartsView& parts, int n, const Each& each) {
@@ -93,7 +94,7 @@ void for_each_part(
   }
 }
 
-// The same of arrays in parts, between which there may be room for others.
+// Throws if parts of the two arrays overlap. The gaps of one array may hold parts of the other.
 void require_parts_apart(const Request& r, const Call& call, int n) {
   const auto in = reinterpret_cast<std::uintptr_t>(r.in.data());
   const auto out = reinterpret_cast<std::uintptr_t>(r.out.data());
@@ -106,8 +107,8 @@ void require_parts_apart(const Request& r, const Call& call, int n) {
   });
 }
 
-// Checks a reduction whose output is this rank's own part of the input: peers read the other parts
-// meanwhile.
+// Throws if the output overlaps input parts that belong to other ranks. Peers read those parts
+// while the output is written.
 void require_others_apart(const Request& r, const engine::PartsView& parts, const RankAndSize& at) {
   const auto* in = static_cast<const std::byte*>(r.in.data());
   for (int i = 0; i < at.size; ++i) {
@@ -116,7 +117,8 @@ void require_others_apart(const Request& r, const engine::PartsView& parts, cons
   }
 }
 
-// The two arrays of a regular call, in either form. An array that this rank does not have is empty.
+// The arrays of a call without explicit parts, in place or not. An array that this rank does not
+// have is empty.
 struct CheckedArrays {
   ConstArrayView in;
   ArrayView out;
@@ -132,7 +134,8 @@ CheckedArrays arrays_to_reduce(const Request& r, bool takes) {
   if (takes) {
     require_count("out", a.out.count(), a.share, kAsIn);
   } else {
-    // Rank 0 of an exscan needs no output, but an output that it passes must match the others'.
+    // Rank 0 of an exscan needs no output. If it passes an output, that must still match other
+    // ranks' outputs.
     const bool is_prefix = engine::row_of(r.kind).prefix == engine::Prefix::kExclusive;
     if (is_prefix && a.out.count() > 0) {
       require_same_dtype(a.in, a.out);
@@ -211,7 +214,7 @@ CheckedArrays arrays_to_reduce_scatter(const Request& r, const RankAndSize& plac
       return fmt::format("{} ranks times out's {}", place.size, a.share);
     });
   }
-  // The output may also be this rank's own part, which no other rank reads.
+  // The output may also be this rank's own part of the input, which no other rank reads.
   const auto rank = static_cast<std::size_t>(place.rank);
   a.may_coincide = a.in.data() == a.out.data() ||
                    (a.share != 0 && a.in.slice(rank * a.share, a.share).data() == a.out.data());
@@ -239,17 +242,17 @@ CheckedArrays arrays_of(const Request& r, const RankAndSize& place) {
   return row.reduces ? arrays_to_reduce(r, takes) : arrays_to_broadcast(r, gives);
 }
 
-// Fills in the regular kinds: signature.count, in and out.
+// Sets signature.count, in and out of a call without parts.
 void lay_out(const Request& r, const RankAndSize& place, Call& call) {
   const CheckedArrays a = arrays_of(r, place);
   require_same_dtype(a.in, a.out);
-  require_array(a.in, "in");
-  require_array(a.out, "out");
+  require_array(a.in, r.in_place ? "inout" : "in");
+  require_array(a.out, r.in_place ? "inout" : "out");
   call.signature.memory = common_memory(r.in_place ? ConstArrayView(r.out) : r.in, r.out);
   require_apart(a.in.data(), a.in.bytes(), a.out.data(), a.out.bytes(), a.may_coincide);
   call.signature.dtype = a.out.dtype();
   call.signature.count = a.share;
-  // A flat array counts as one in C order.
+  // A one-dimensional array counts as being in C order.
   const MemoryOrder order = r.in_place || a.in.data() == nullptr ? r.out.order() : r.in.order();
   if (order == MemoryOrder::kFortran && r.digest == 0 && engine::takes_whole_arrays(r.kind)) {
     call.signature.digest = engine::digest_of(order);
@@ -264,7 +267,8 @@ std::uint64_t hash_counts(std::span<const std::size_t> counts) {
   return hash;
 }
 
-// Checks parts against their array and writes them down in bytes. `name` is the array's.
+// Checks parts against their array, and stores their sizes and offsets in bytes. `name` is the
+// array's name.
 engine::PartsView place_parts(const Parts& parts,
                               std::size_t array_count,
                               DType dtype,
@@ -293,7 +297,8 @@ engine::PartsView place_parts(const Parts& parts,
     positions[begin + n + i] = at * size_of(dtype);
     packed += parts.counts[i];
   }
-  // Elements in no part would be silently left out, or keep their old values.
+  // Without displacements, each element must be in a part. An element in no part would not be sent,
+  // or would keep its old value.
   if (parts.displacements.empty() && packed != array_count) {
     refuse(
         fmt::format("{} has {} elements and the counts of all ranks together make {}; give the "
@@ -305,7 +310,7 @@ engine::PartsView place_parts(const Parts& parts,
   return {positions.data() + begin, positions.data() + begin + n};
 }
 
-// Overlapping outputs of two ranks' parts would depend on which comes last.
+// Throws if output parts overlap, because the result would depend on which part is written last.
 void require_places_apart(const engine::PartsView& parts, int size) {
   std::vector<int> order;
   for (int i = 0; i < size; ++i) {
@@ -345,7 +350,7 @@ void lay_out_parts(const Request& r, const RankAndSize& place, Call& call, CallS
   const Has takes = engine::taken(r.kind, at_root);
   const DType dtype = row.flow == engine::Flow::kFromRoot ? r.out.dtype() : r.in.dtype();
   std::vector<std::size_t>& positions = storage.positions;
-  positions.reserve(4 * static_cast<std::size_t>(place.size));  // views into it must not move
+  positions.reserve(4 * static_cast<std::size_t>(place.size));  // the parts' views must stay valid
   if (gives == Has::kAll) {
     call.in_parts = place_parts(r.in_parts, r.in.count(), dtype, place.size, "in", positions);
   }
@@ -366,8 +371,8 @@ void lay_out_parts(const Request& r, const RankAndSize& place, Call& call, CallS
                    std::ranges::equal(r.in_parts.counts, r.out_parts.counts) &&
                    std::ranges::equal(r.in_parts.displacements, r.out_parts.displacements);
   } else {
-    // A rank's single part is in one array, the parts of all ranks, where it has them, in the
-    // other.
+    // One array holds this rank's own part. The other array, if this rank has it, holds the parts
+    // of all ranks.
     const bool own_is_in = row.gives == Has::kShare;
     const ConstArrayView own = own_is_in ? r.in : ConstArrayView(r.out);
     const ConstArrayView other = own_is_in ? ConstArrayView(r.out) : r.in;
@@ -394,7 +399,8 @@ void lay_out_parts(const Request& r, const RankAndSize& place, Call& call, CallS
   call.signature.memory = common_memory(r.in, r.out);
   if (!wants_in || !wants_out || may_coincide) return;
   require_parts_apart(r, call, place.size);
-  // Engines take two arrays at one address as one, which is exchanged in place.
+  // Engines treat equal addresses as an exchange in place, and this call is not in place. So both
+  // addresses move to the first part that is not empty.
   if (!engine::swaps_parts(r.kind) || call.in != call.out) return;
   const void* out = call.out;
   begin_at_first_part(call.in, call.in_parts, place.size, positions);
@@ -407,6 +413,9 @@ void lay_out_parts(const Request& r, const RankAndSize& place, Call& call, CallS
 std::string fault_of(ConstArrayView array, std::string_view name) {
   const std::size_t element = size_of(array.dtype());
   if (element == 0) return fmt::format("the dtype of {} is none of hocket::DType", name);
+  if (array.memory() > MemoryKind::kCuda) {
+    return fmt::format("the memory of {} is none of hocket::MemoryKind", name);
+  }
   if (array.count() > kMostBytes / element) return too_many(name, array.count());
   if (array.data() != nullptr || array.count() == 0) return {};
   return fmt::format("{} has {} elements at a null address", name, array.count());

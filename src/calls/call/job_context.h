@@ -6,7 +6,7 @@
 
 #include "foundation/base/config.h"
 #include "foundation/os/segment.h"
-#include "membership/control/host.h"
+#include "membership/control/host/host.h"
 #include "monitoring/observe/audit_file.h"
 #include "monitoring/observe/trace_file.h"
 
@@ -18,7 +18,7 @@ namespace hocket::call {
 
 class Core;
 
-// Any thread.
+// An interface. Any thread may use it.
 class JobContext {
  public:
   virtual ~JobContext() = default;
@@ -27,8 +27,10 @@ class JobContext {
   virtual const os::ForkGuard& forks() const noexcept = 0;
   // True if the user wants the waiting thread to stop. Checks at most every few milliseconds.
   virtual bool interrupted() = 0;
-  // True if this rank has said goodbye to the others.
+  // True if this rank has left the job.
   virtual bool has_left() const noexcept = 0;
+  // True if this rank has left the job, or is about to, because its process ends.
+  virtual bool is_ending() const noexcept = 0;
   // Makes the progress thread move the calls of `core` until none is pending.
   virtual void watch(std::shared_ptr<Core> core) = 0;
   // True if the program has seen an error about a lost peer, and needs no second one.
@@ -37,14 +39,14 @@ class JobContext {
   virtual base::WaitTimes wait_times() const noexcept = 0;
   // The folder of flight records; empty: none are written.
   virtual const std::string& dump_directory() const noexcept = 0;
-  // This process's number among all.
+  // This rank's number in the world.
   virtual int world_rank() const noexcept = 0;
   // Null if no trace is written.
   virtual const std::shared_ptr<observe::TraceFile>& trace() const noexcept = 0;
   // Null if there is no audit of all communicators.
   virtual const std::shared_ptr<observe::AuditFile>& audit() const noexcept = 0;
-  // Returns that audit or, if there is none, this rank's file for communicators that want one.
-  // Throws SystemError.
+  // Returns the audit of all communicators or, if there is none, this rank's file for communicators
+  // that want one. Throws SystemError.
   virtual std::shared_ptr<observe::AuditFile> open_audit() = 0;
 };
 

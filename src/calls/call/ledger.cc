@@ -10,14 +10,16 @@ using failure::Verdict;
 
 namespace {
 
-// Interval between requests of a rank that does not wait: their answers are not urgent.
+// Shortest interval between requests of a rank that does not wait, because the answers are not
+// urgent.
 constexpr auto kAskInPassing = std::chrono::milliseconds(100);
 
 }  // namespace
 
-// A fingerprint covers all calls so far, so comparing the newest call that both have announced is
-// enough. Other hosts send their announcements on request, and only waiting ranks request them. So
-// this requests them if the rank is ahead of its knowledge.
+// A fingerprint covers all calls so far. So it is enough to compare the newest call that both ranks
+// have announced.
+// Other hosts send their announcements only on request, and otherwise only a waiting rank requests
+// them. So this function requests them if some rank's newest announcement is older than `sequence`.
 Verdict Ledger::compare_ended(std::uint64_t sequence) {
   bool is_ahead = false;
   for (int i = 0; i < group_.size(); ++i) {
@@ -31,8 +33,8 @@ Verdict Ledger::compare_ended(std::uint64_t sequence) {
     const auto own = group_.find(group_.rank(), common);
     const auto theirs = group_.find(i, common);
     if (!own || !theirs || own->fingerprint == theirs->fingerprint) continue;
-    // After a refused call, a rank that had ended that call restarts its fingerprint with the next
-    // one.
+    // The fingerprints of a refused call may differ: a rank that had ended the call before restarts
+    // its fingerprint with the next call.
     if (group_.refused(common)) continue;
     auto verdict = confirm(i, common);
     if (!std::holds_alternative<std::monostate>(verdict)) return verdict;
@@ -48,8 +50,8 @@ Verdict Ledger::confirm(int peer, std::uint64_t sequence) {
     const auto own = group_.find(group_.rank(), at);
     const auto theirs = group_.find(peer, at);
     if (group_.refused(at)) {
-      // A rank that refused this call goes on to later ones, whose data are not to be taken for
-      // its.
+      // A rank that refused this call has gone on to later calls. The data of later calls must not
+      // be taken for this call's data.
       if (at == sequence) {
         if (auto refusal = failure::find_refusal(group_, at)) {
           begin_anew_after(at);
@@ -64,15 +66,15 @@ Verdict Ledger::confirm(int peer, std::uint64_t sequence) {
       anew = base::mix(*anew, hash_of(own->signature));
     }
   }
-  // A refusal may lie further back than records do.
+  // The refusal may be older than the records that are kept.
   if (!anew && !group_.any_refusal()) {
     Failure differed = failure::difference(group_, peer, sequence);
     if (differed.signature == differed.other) differed.cause = control::Cause::kDifferedBefore;
     return differed;
   }
   if (!anew) return {};
-  // This rank may have sent its part before it heard of the refusal: it restarts its fingerprint
-  // now.
+  // This rank may have sent its part before it heard of the refusal. Then its fingerprint restarts
+  // here, and covers the calls that it has announced since.
   for (std::uint64_t at = sequence + 1; at <= group_.last_sequence(group_.rank()); ++at) {
     const auto own = group_.find(group_.rank(), at);
     if (own) anew = base::mix(*anew, hash_of(own->signature));

@@ -10,28 +10,28 @@
 
 namespace hocket::call {
 
-// A value.
+// The members of a group, and this rank's number among them. A value.
 struct Membership {
   std::string name;
   int epoch = 0;                 // number of rebuilds
-  int rank = -1;                 // of this process; -1: not a member
-  std::vector<int> world_ranks;  // of each member
+  int rank = -1;                 // rank of this process; -1: not a member
+  std::vector<int> world_ranks;  // world rank of each member
   std::vector<int> hosts;        // number of each member's host
-  std::vector<int> host_ranks;   // of each member: its place on this host, see HostControl
-  // True if a rebuild has excluded a rank of this group or its parents. For MPI such a group is the
-  // rest of a broken job.
+  std::vector<int> host_ranks;   // place of each member on this host, see HostView
+  // True if a rebuild has excluded a rank of this group or of its parents. MPI treats such a group
+  // as the rest of a broken job.
   bool has_lost_ranks = false;
 
   int size() const noexcept { return static_cast<int>(world_ranks.size()); }
-  // True if they are on several hosts.
+  // True if the members are on several hosts.
   bool spans() const noexcept {
     return std::any_of(hosts.begin(), hosts.end(), [this](int host) { return host != hosts[0]; });
   }
-  // A number by which all members know the group; no other group of the job has it.
+  // A number that is equal on all members, and that no other group of the job has.
   std::uint64_t id() const noexcept;
 };
 
-// A view of the membership, which outlives it.
+// Returns a view of `membership`, which must outlive the view.
 engine::GroupFacts facts_of(const Membership& membership);
 // Throws InvalidArgument, with the argument's name, unless `rank` is one of a group of `size`.
 void require_rank(const char* name, int rank, int size);

@@ -37,6 +37,9 @@ class OwnedMessage {
     if (!std::exchange(done_, true)) via_->cancel(id_);
   }
 
+  // See engine::PointToPoint::withdraw.
+  bool withdraw() noexcept { return !done_ && (done_ = via_->withdraw(id_)); }
+
   // Throws engine::EnvelopeMismatch at each call if the two sides disagree.
   bool done(engine::Envelope* received = nullptr) {
     if (!done_) done_ = via_->test(id_, received);
@@ -56,12 +59,14 @@ struct MessageInFlight {
   OwnedMessage owned;
   TracedMessage traced;
   engine::Envelope sender;  // for a received message: the envelope as it was sent
+  bool is_withdrawn = false;
 
   // Writes the end of the message into the trace. Called once.
   void end(bool failed) noexcept;
 };
 
-// Returns a task that ends once a message that `wanted` matches has arrived. `found` outlives it.
+// Returns a task that ends once a message that matches `wanted` has arrived. `found` must outlive
+// it.
 engine::Task await(engine::PointToPoint& via, engine::Envelope wanted, Received& found);
 
 // The program's view of a received message.

@@ -9,10 +9,11 @@ namespace hocket::call {
 
 void Operation::finish(std::exception_ptr error) noexcept {
   call.reset();
-  carrying.reset();  // its stream goes on
+  carrying.reset();  // lets the stream go on
   if (call.message != nullptr) {
-    if (!error && !message.call.sends) received = received_of(message.sender);
-    message.end(error != nullptr);
+    const bool failed = error || call.message->is_withdrawn;
+    if (!failed && !call.message->call.sends) received = received_of(call.message->sender);
+    call.message->end(failed);
   }
   error_ = std::move(error);
   std::vector<std::function<void()>> callbacks;
@@ -21,19 +22,19 @@ void Operation::finish(std::exception_ptr error) noexcept {
     callbacks.swap(callbacks_);
     for (Bell* bell : bells_) bell->ring();
   }
-  // It may have gone to sleep, behind the fence that Waiter puts up: then we see it here.
+  // If the waiter has gone to sleep, Waiter's fence makes sure that this load sees it.
   const std::uintptr_t waiter = waiter_.load(std::memory_order_relaxed);
   if (waiter != 0 && waiter != base::this_thread()) {
     control::HostControl& host = core_->job().host();
-    host.ring(host.self());
+    host.doorbells.ring(host.self());
   }
   for (const auto& callback : callbacks) callback();
 }
 
 void Operation::rethrow() {
   if (!error_) return;
-  told_ = true;
-  core_->told();
+  error_seen_ = true;
+  core_->failures.note_seen();
   std::rethrow_exception(error_);
 }
 
@@ -45,7 +46,7 @@ void Operation::on_done(std::function<void()> f) {
     f = std::move(callbacks_.back());
     callbacks_.pop_back();
   }
-  core_->tell(f);
+  core_->reentry.run_callback(f);
 }
 
 bool Operation::make_heard() noexcept {

@@ -28,16 +28,17 @@ class Core;
 
 // The state for steps of a call: the task, the awaited ranks, and the deadline. A resource of the
 // waiting thread or of the queue; see Runner::step.
-struct Stepped {
+struct CallProgress {
   engine::Task task;
-  MessageInFlight* message = nullptr;  // in place of a task
+  MessageInFlight* message = nullptr;  // set for a plain message, which has no task
   failure::Awaited awaited;
   Duration allowed{};
-  std::optional<base::Deadline> deadline;  // absent: starts at the first look
-  // see engine::CollectiveEngine; it then has a deadline from its start on
+  std::optional<base::Deadline> deadline;  // absent until the first look sets it
+  // True if the call runs a function of the program. Its deadline is set at its start. See
+  // engine::CollectiveEngine.
   bool runs_program = false;
   failure::Doubt doubt;
-  engine::Signature shown;  // a collective's, as the others know it
+  engine::Signature shown;  // signature of a collective, as the other ranks know it
 
   std::uint64_t sequence() const noexcept { return awaited.sequence; }  // 0: a message
   engine::Poll step() {
@@ -51,7 +52,7 @@ struct Stepped {
   }
 };
 
-// Carries a call on host copies of arrays that the host's engines cannot reach.
+// Carries a call on GPUs' arrays by a host engine, on copies in host memory.
 class Carrying {
  public:
   virtual ~Carrying() = default;
@@ -63,7 +64,7 @@ class Carrying {
   virtual bool is_awaited() const noexcept = 0;
 };
 
-// The position after a call on its stream, if the stream carries the call.
+// The position right behind a call on the stream that carries it.
 class StreamMark {
  public:
   virtual ~StreamMark() = default;
@@ -73,10 +74,11 @@ class StreamMark {
   virtual void hold(StreamRef stream) const = 0;
 };
 
-// The first of several operations that ends rings it. A resource of the thread that waits for them.
+// Wakes a thread that waits for the first of several operations to end. A resource of that thread;
+// the operations ring it.
 class Bell {
  public:
-  // Never waits.
+  // Any thread may call it. It never waits.
   void ring() noexcept;
   // Returns once it has been rung since the last wait, or after `most`.
   void wait(Duration most);
@@ -87,8 +89,9 @@ class Bell {
   bool rung_ = false;  // guarded by mutex_
 };
 
-// The state of a Work. A resource, shared with the runner's queue. Public members are guarded by
-// the communicator's turn; the others are safe by themselves.
+// The state of a Work. A resource, shared with the runner. The communicator's turn guards the
+// public data members; private members synchronize themselves. Programs keep many messages in
+// flight, so members that only some operations need are in derived classes.
 class Operation {
  public:
   Operation(std::shared_ptr<Core> owner, base::Deadline deadline, Duration allowed)
@@ -96,60 +99,34 @@ class Operation {
     call.deadline = deadline;
     call.allowed = allowed;
   }
-  // A message that has begun.
-  Operation(std::shared_ptr<Core> owner,
-            base::Deadline deadline,
-            Duration allowed,
-            MessageInFlight&& its)
-      : begun(true), message(std::move(its)), owner_(std::move(owner)), core_(owner_.get()) {
-    call.deadline = deadline;
-    call.allowed = allowed;
-    call.awaited = {.peer = message.call.envelope.peer, .message = &message.call};
-  }
-
-  // A message of `of` that has already ended. The owner stores it.
+  // Makes an operation of `of` that has already ended. `of` stores it.
   explicit Operation(Core& of) noexcept : core_(&of), state_(State::kDone) {}
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
 
   Core& owner() noexcept { return *core_; }
 
-  Stepped call;
-  bool begun = false;
-  // For a collective, which begins when its turn in the queue comes.
-  Plan plan;
-  CallStorage storage;
-  MessageInFlight message;           // where it is one
-  std::optional<Received> received;  // for a receive: the sender; written before done
-  // For the second part of a call, whose request follows from the result of the first one: plans
-  // it, once the first one has ended well.
-  std::shared_ptr<Operation> first_part;
-  std::function<void(Operation&)> plan_now;
-  // The reason why this rank does not begin the call; announced when the call's turn comes.
-  std::optional<std::string> refusal;
-  std::exception_ptr refused_by;  // the reason why it could not be started
-  // For calls of GPUs.
+  CallProgress call;
+  std::optional<Received> received;  // sender of a receive; written before `done`
+  // Set for calls on GPUs.
   std::shared_ptr<Carrying> carrying;
   std::shared_ptr<StreamMark> mark;
-  std::atomic<bool> dropped{false};  // by a program that has not seen its error
-  std::shared_ptr<void> keep;        // owner of data that the call refers to, besides `storage`
+  std::atomic<bool> dropped{false};  // the program dropped it without seeing its error
+  std::shared_ptr<void> keep;        // owner of data that the call refers to
 
   std::uint64_t sequence() const noexcept { return call.sequence(); }
-  void set_sequence(std::uint64_t sequence) noexcept {
-    call.awaited.sequence = sequence;
-    plan.call.sequence = sequence;
-  }
-  // True if the host carries it for a GPU's call that has returned, so that no caller would get
-  // its error.
+  // True if it carries a call on a GPU whose caller has returned, so that no caller gets its error.
   bool is_unheard() const noexcept {
     return carrying != nullptr && !carrying->is_awaited() && mark == nullptr;
   }
 
   bool done() const noexcept { return state_.load(std::memory_order_acquire) == State::kDone; }
-  // Ends the operation; runs the callback in this thread.
+  // Ends the operation and runs the callbacks in this thread.
   void finish(std::exception_ptr error) noexcept;
   std::exception_ptr error() const noexcept { return error_; }
-  // Throws the error to the program, if there is one.
+  // Throws the operation's error, if there is one.
   void rethrow();
-  bool told() const noexcept { return told_; }
+  bool is_error_seen() const noexcept { return error_seen_; }
   void on_done(std::function<void()> f);
   // True if a callback or a bell waits for the end.
   bool has_callback() {
@@ -160,24 +137,62 @@ class Operation {
  private:
   friend class Awaiting;
   friend class Listening;
-  // An operation is heard if a callback or a bell waits for its end. Nearly all are not, and their
-  // end takes no mutex.
+  // kHeard: a callback or a bell waits for the end. Most operations have none, and end without
+  // locking the mutex.
   enum class State : std::uint8_t { kPending, kHeard, kDone };
-  // Returns false if it has ended. The caller holds the mutex.
+  // Sets kHeard. Returns false if the operation has ended. The caller holds the mutex.
   bool make_heard() noexcept;
 
-  std::shared_ptr<Core> owner_;  // null if the owner keeps this
+  std::shared_ptr<Core> owner_;  // null if the owner stores this object
   Core* core_;
   std::exception_ptr error_;  // written before state_ becomes kDone
-  bool told_ = false;         // of it; the program's
+  bool error_seen_ = false;   // the program has seen error_
   std::atomic<State> state_{State::kPending};
   std::atomic<std::uintptr_t> waiter_{0};  // the waiting thread, by this_thread(); 0: none
-  std::mutex mutex_;                       // guards the next
+  std::mutex mutex_;                       // guards the next two
   std::vector<std::function<void()>> callbacks_;
   std::vector<Bell*> bells_;
 };
 
-// Allocates operations as tasks' frames are: from memory that this thread has freed.
+// A collective, which begins when it reaches the front of the runner's queue.
+class QueuedCall : public Operation {
+ public:
+  using Operation::Operation;
+
+  bool begun = false;
+  Plan plan;
+  CallStorage storage;
+  // Set for the second part of a call in two parts. `plan_now` makes its plan when the first part
+  // has succeeded.
+  std::shared_ptr<Operation> first_part;
+  std::function<void(QueuedCall&)> plan_now;
+  // The reason why this rank does not begin the call. It is announced when the call reaches the
+  // front of the queue.
+  std::optional<std::string> refusal;
+  std::exception_ptr refused_by;  // the exception that prevented its start
+
+  void set_sequence(std::uint64_t sequence) noexcept {
+    call.awaited.sequence = sequence;
+    plan.call.sequence = sequence;
+  }
+};
+
+// A message that has begun.
+class PendingMessage : public Operation {
+ public:
+  PendingMessage(std::shared_ptr<Core> owner,
+                 base::Deadline deadline,
+                 Duration allowed,
+                 MessageInFlight&& its)
+      : Operation(std::move(owner), deadline, allowed), message(std::move(its)) {
+    call.awaited = {.peer = message.call.envelope.peer, .message = &message.call};
+  }
+
+  MessageInFlight message;
+};
+
+// Allocates operations from memory that this thread has freed; frames of tasks come from there,
+// too.
 template <typename T>
 struct FrameAllocator {
   using value_type = T;
@@ -193,10 +208,9 @@ struct FrameAllocator {
   bool operator==(const FrameAllocator&) const noexcept { return true; }
 };
 
-template <typename... Arguments>
-std::shared_ptr<Operation> make_operation(Arguments&&... arguments) {
-  return std::allocate_shared<Operation>(FrameAllocator<Operation>(),
-                                         std::forward<Arguments>(arguments)...);
+template <typename Kind = Operation, typename... Arguments>
+std::shared_ptr<Kind> make_operation(Arguments&&... arguments) {
+  return std::allocate_shared<Kind>(FrameAllocator<Kind>(), std::forward<Arguments>(arguments)...);
 }
 
 // During this value's life, this thread waits for the operation. The thread that ends the operation

@@ -8,8 +8,8 @@ namespace hocket::call {
 class PeriodicTask {
  public:
   virtual ~PeriodicTask() = default;
-  // Looks, and returns the time of the next look. Also called at once when a peer has ended. Must
-  // not wait.
+  // Makes one look, and returns the time of the next look. Also called as soon as a peer has ended.
+  // Must not block.
   virtual base::Deadline tick() noexcept = 0;
 };
 

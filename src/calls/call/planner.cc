@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "calls/call/ledger.h"
-#include "membership/control/host.h"
+#include "membership/control/host/memory.h"
 
 namespace hocket::call {
 
@@ -48,10 +48,11 @@ engine::CollectiveEngine& Planner::choose(const Signature& signature) const {
   return *best;
 }
 
-// Symmetric arrays are known by their address: they alone lie in the host's segment.
+// Recognizes symmetric arrays by their addresses, because no other arrays lie in the host's
+// segment.
 void Planner::find_symmetric(engine::Call& call) const noexcept {
   const auto reachable = [this](const void* address) {
-    return address != nullptr && host_.contains(address);
+    return address != nullptr && memory_.contains(address);
   };
   call.signature.symmetric = 0;
   if (!reaches_all_) return;
@@ -66,7 +67,7 @@ void Planner::find_symmetric(engine::Call& call) const noexcept {
     case engine::Reach::kIn:
       symmetric = reachable(call.in);
       break;
-    case engine::Reach::kOut:  // which all ranks have; the root's is read by the others
+    case engine::Reach::kOut:  // all ranks have one; the other ranks read the root's
       symmetric = reachable(call.out);
       break;
   }

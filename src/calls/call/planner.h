@@ -13,14 +13,14 @@
 #include "foundation/os/segment.h"
 
 namespace hocket::control {
-class HostControl;
+class HostMemory;
 }
 
 namespace hocket::call {
 
 // The engines that carry a group's calls.
 struct Engines {
-  std::vector<std::unique_ptr<engine::CollectiveEngine>> collectives;  // best first on ties
+  std::vector<std::unique_ptr<engine::CollectiveEngine>> collectives;  // the first wins on ties
   std::unique_ptr<engine::PointToPoint> messages;
 };
 
@@ -31,18 +31,18 @@ struct Plan {
   std::uint64_t hash = 0;  // for the fingerprint; see Ledger::hash_of
 };
 
-// A resource of one group's rank. In the communicator's turn.
+// A resource of one rank of a group, used in the communicator's turn.
 class Planner {
  public:
   // `reaches_all`: every member reaches this host's segment, so that symmetric arrays can be
   // recognized by their addresses.
   Planner(std::string communicator,
           RankAndSize place,
-          const control::HostControl& host,
+          const control::HostMemory& memory,
           bool reaches_all)
       : communicator_(std::move(communicator)),
         place_(place),
-        host_(host),
+        memory_(memory),
         reaches_all_(reaches_all) {}
 
   const RankAndSize& place() const noexcept { return place_; }
@@ -50,12 +50,13 @@ class Planner {
   void set_engines(const Engines& engines) noexcept { engines_ = &engines; }
 
   // `shown` is the signature for the records, if it is not the call's own. `like` is the plan of an
-  // earlier call; with the same signature, its engine is used. Throws InvalidArgument.
+  // earlier call: if the signatures are equal, its engine is used again. Throws InvalidArgument.
   Plan plan(const Request& request,
             CallStorage& storage,
             const engine::Signature* shown = nullptr,
             const Plan* like = nullptr);
-  // The best engine for the signature. Throws InvalidArgument if no engine carries it.
+  // Returns the engine with the best score for the signature. Throws InvalidArgument if no engine
+  // carries it.
   engine::CollectiveEngine& choose(const engine::Signature& signature) const;
 
  private:
@@ -63,7 +64,7 @@ class Planner {
 
   const std::string communicator_;
   const RankAndSize place_;
-  const control::HostControl& host_;
+  const control::HostMemory& memory_;
   const bool reaches_all_;
   const Engines* engines_ = nullptr;
 };

@@ -1,11 +1,11 @@
 // Calls that a rank does not begin, for example because of bad arguments or lack of memory. The
-// call takes its number and is announced as refused. So the others hear of it at once instead of
-// waiting, and all ranks stay in step.
+// call takes its number and is announced as refused. So the other ranks hear of it at once instead
+// of waiting, and all ranks stay in step.
 #include <fmt/format.h>
 
 #include "calls/call/core.h"
 #include "foundation/base/limit.h"
-#include "membership/failure/caught.h"
+#include "membership/failure/caught_reason.h"
 
 namespace hocket::call {
 
@@ -14,12 +14,13 @@ using control::Cause;
 using engine::Kind;
 using failure::reason_of_caught;
 
-// Takes memory only where calls are under way, or the others are far behind.
-void Core::announce_refusal(std::uint64_t sequence, Kind kind, std::string_view reason) noexcept {
+// Allocates memory only if calls are pending, or if other ranks are far behind.
+void Core::announce_refusal(std::uint64_t sequence, Kind part, std::string_view reason) noexcept {
   if (group_->failed()) return;
+  const Kind kind = called(part);
   try {
     if (is_committed_ || refuses_too_late()) {
-      control::Failure failure = own_failure(Cause::kCannotGoOn, reason);
+      control::Failure failure = failures.own(Cause::kCannotGoOn, reason);
       failure.sequence = sequence;
       failure.signature = {.kind = kind};
       return group_->fail(failure);
@@ -27,22 +28,23 @@ void Core::announce_refusal(std::uint64_t sequence, Kind kind, std::string_view 
     if (runner_->queue().empty() && group_->may_refuse(sequence)) {
       return runner_->publish_refusal(sequence, kind, reason);
     }
-    const auto operation = make_operation(shared_from_this(), Deadline::never(), kForever);
+    const auto operation =
+        make_operation<QueuedCall>(shared_from_this(), Deadline::never(), kForever);
     operation->set_sequence(sequence);
     operation->call.shown.kind = kind;
     operation->refusal = reason;
     runner_->enqueue(operation);
-    if (!runner_->is_concluding_here()) {  // a callback runs within a step, which goes on
+    if (!runner_->is_concluding_here()) {  // inside a callback, the step goes on afterwards
       runner_->advance(false);
-      // After the others have read earlier refusals; but never after work under way, which may need
-      // a later call of this thread.
+      // Waits until the other ranks have read earlier refusals. It does not wait for pending calls,
+      // which may need a later call of this thread.
       runner_->advance_until(
           [&] { return operation->done() || runner_->queue().front() != operation; },
           Deadline::in(deadline_));
     }
-    watch(*operation);
+    pending.watch(*operation);
   } catch (const std::exception&) {
-    control::Failure failure = own_failure(Cause::kCannotGoOn, reason_of_caught().view());
+    control::Failure failure = failures.own(Cause::kCannotGoOn, reason_of_caught().view());
     failure.sequence = sequence;
     group_->fail(failure);
   }
@@ -50,14 +52,17 @@ void Core::announce_refusal(std::uint64_t sequence, Kind kind, std::string_view 
 
 void Core::refuse(Kind kind, const InvalidArgument& reason) {
   const std::uint64_t sequence = ledger_->next();
-  announce_refusal(sequence, kind, reason.what());
+  const std::string words = failure::reason_for_others(reason);
+  announce_refusal(sequence, kind, words);
+  if (!reason.status().communicator.empty()) throw reason;  // from another communicator's call
   Status status = reason.status();
   status.communicator = membership_.name;
   status.sequence = sequence;
-  status.operation = engine::name_of(kind);
+  status.operation = engine::name_of(called(kind));
   status.rank = rank();
   status.message =
-      fmt::format("{} #{} on {}: {}", status.operation, sequence, membership_.name, reason.what());
+      fmt::format("{} #{} on {}: {}", status.operation, sequence, membership_.name, words);
+  status.reason = words;
   throw InvalidArgument(std::move(status));
 }
 
@@ -94,7 +99,7 @@ void Core::refuse_next(Kind kind) {
       require_usable();
       announce_refusal(ledger_->next(), kind, reason.view());
     } catch (const Error&) {
-      // No rank waits for this one: the communicator has ended, or another thread is in it.
+      // No refusal is needed: the communicator has ended, or another thread uses it.
     }
     throw;
   }
@@ -106,27 +111,11 @@ void Core::refuse_call(Kind kind, const std::string& reason) {
   refuse(kind, InvalidArgument(reason));
 }
 
-// In the turn. `kind` is absent for calls in which the other ranks have no part.
+// The caller has the turn. `kind` is absent for calls that concern no other rank.
 void Core::refuse_call_of_callback(std::optional<Kind> kind) {
-  const InvalidArgument reason = told_in_callback();
+  const InvalidArgument reason = reentry.callback_error();
   if (!kind || !is_open() || rank() < 0 || group_->failed()) throw reason;
   refuse(*kind, reason);
-}
-
-// Ends the group after an exception ended a started call, unless it is already a failure of the
-// group: the others wait for this rank's part.
-void Core::fail_caught(std::uint64_t sequence) noexcept {
-  if (group_->failed()) return;
-  try {
-    throw;
-  } catch (const InvalidArgument&) {
-    return;  // a refusal by another rank, which has ended the call on all
-  } catch (...) {
-  }
-  control::Failure failure = own_failure(Cause::kCannotGoOn, reason_of_caught().view());
-  failure.sequence = sequence;
-  if (const auto own = group_->find(rank(), sequence)) failure.signature = own->signature;
-  group_->fail(failure);
 }
 
 }  // namespace hocket::call

@@ -12,10 +12,10 @@
 
 namespace hocket::call {
 
-// Largest size of an array or a segment: sums of a few do not overflow.
+// Largest size of an array or a segment, in bytes. The sum of a few sizes does not overflow.
 inline constexpr std::size_t kMostBytes = std::size_t{1} << 60;
 
-// A value; views into the caller's arrays.
+// The arguments of a call. A value with views of the caller's arrays.
 struct Request {
   engine::Kind kind = engine::Kind::kNone;
   ConstArrayView in = {};
@@ -31,13 +31,13 @@ struct Request {
 
   // True for a call of GPUs, which is put on a stream.
   bool is_device() const noexcept {
-    return in.memory() != MemoryKind::kHost || out.memory() != MemoryKind::kHost ||
+    return in.memory() == MemoryKind::kCuda || out.memory() == MemoryKind::kCuda ||
            (kind == engine::Kind::kBarrier && stream.has_value());
   }
 };
 
-// True if `b` asks for the same as `a`, on the same memory, so that `a`'s plan is valid for `b`.
-// Requests with parts never do: the parts' values are not compared.
+// True if `b` equals `a`, with the same memory, so that `a`'s plan is valid for `b`. Always false
+// for requests with parts, whose values are not compared.
 inline bool repeats(const Request& a, const Request& b) noexcept {
   const auto same = [](const auto& x, const auto& y) {
     return x.data() == y.data() && x.count() == y.count() && x.dtype() == y.dtype() &&
@@ -60,14 +60,16 @@ struct RankAndSize {
   int size;
 };
 
-// Describes the fault of an impossible array: no element type, no address, or too many bytes.
-// Empty: none.
+// Describes the fault of an invalid array: no element type, no kind of memory, no address, or too
+// many bytes. Returns an empty text if there is no fault.
 std::string fault_of(ConstArrayView array, std::string_view name);
-// Throws InvalidArgument if there is such a fault. Each message makes this check.
+// Throws InvalidArgument if the array has a fault. Inline, because each message is checked.
 inline void require_array(ConstArrayView array, std::string_view name) {
   const std::size_t element = size_of(array.dtype());
   const bool has_address = array.data() != nullptr || array.count() == 0;
-  if (element == 0 || array.count() > kMostBytes / element || !has_address) [[unlikely]]
+  const bool has_memory = array.memory() <= MemoryKind::kCuda;
+  if (element == 0 || array.count() > kMostBytes / element || !has_address || !has_memory)
+      [[unlikely]]
     throw InvalidArgument(fault_of(array, name));
 }
 

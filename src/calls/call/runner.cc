@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "membership/failure/caught.h"
+#include "membership/failure/caught_reason.h"
 
 namespace hocket::call {
 
@@ -18,12 +18,13 @@ using failure::Refusal;
 
 namespace {
 
-// For messages, before a call is reported as failed. A limit, as new messages from others must not
-// delay the report for ever.
+// Number of further steps for messages before a call is reported as failed. It is limited, so that
+// new messages from other ranks cannot delay the report forever.
 constexpr int kLastLooks = 16;
 
 bool is_of_gpus(const std::shared_ptr<Operation>& operation) {
-  return operation->carrying || operation->message.call.envelope.tag == engine::kStagedTag;
+  const failure::MessageCall* const message = operation->call.awaited.message;
+  return operation->carrying || (message != nullptr && message->envelope.tag == engine::kStagedTag);
 }
 
 }  // namespace
@@ -41,7 +42,7 @@ void Runner::publish_refusal(std::uint64_t sequence, Kind kind, std::string_view
   for (const auto& engine : engines_.collectives) engine->skip(sequence);
 }
 
-bool Runner::step(Stepped& call, bool look) {
+bool Runner::step(CallProgress& call, bool look) {
   try {
     if (call.step() == Poll::kDone) return end_in_time(call);
     if (!look) return false;
@@ -56,8 +57,7 @@ bool Runner::step(Stepped& call, bool look) {
       if (!call.deadline->has_passed()) return false;
       verdict = inquiry_.lateness(call.awaited, call.allowed);
     }
-    // The call may have succeeded meanwhile: data that the failed rank had sent before is there by
-    // now.
+    // The call may have succeeded meanwhile, by data that the failed rank had sent before.
     for (int looks = 0; looks < kLastLooks; ++looks) {
       const bool moved = call.sequence() == 0 && engines_.messages->progress();
       if (call.step() == Poll::kDone) return end_in_time(call);
@@ -82,15 +82,16 @@ bool Runner::step(Stepped& call, bool look) {
   }
 }
 
-// The others stop waiting at the deadline even while this rank runs a user's function. So this rank
-// must not return a result of a call that has failed for them.
-void Runner::require_in_time(const Stepped& call) {
+// Throws if the call's deadline has passed. The other ranks stop waiting at the deadline even while
+// this rank runs a user's function. So this rank must not return a result of a call that has failed
+// for them.
+void Runner::require_in_time(const CallProgress& call) {
   if (call.deadline->has_passed()) {
     owner_.raise(inquiry_.lateness(call.awaited, call.allowed));
   }
 }
 
-void Runner::drive(std::span<Stepped> calls) {
+void Runner::drive(std::span<CallProgress> calls) {
   live::LongWait wait(long_waits_);
   failure::DeadlockSearch deadlock(group_, *engines_.messages, long_waits_.deadlock_after);
   const std::uint64_t sequence = calls.front().sequence();
@@ -122,8 +123,9 @@ void Runner::drive(std::span<Stepped> calls) {
   }
 }
 
-// One step of each call. Moves those that have not ended to the front, and returns their number.
-std::size_t Runner::step_all(std::span<Stepped> calls, bool look) {
+// Makes one step of each call. Moves the calls that have not ended to the front, and returns their
+// number.
+std::size_t Runner::step_all(std::span<CallProgress> calls, bool look) {
   std::size_t left = 0;
   for (std::size_t i = 0; i < calls.size(); ++i) {
     if (step(calls[i], look)) continue;
@@ -133,39 +135,41 @@ std::size_t Runner::step_all(std::span<Stepped> calls, bool look) {
   return left;
 }
 
-// Returns true if all calls have ended. Throws if one waits for a rank that has returned.
-bool Runner::look_for_returned(std::span<Stepped> calls) {
+// Checks whether a call waits for a rank that has returned from its task, and throws if so. Returns
+// true if all calls have ended.
+bool Runner::look_for_returned(std::span<CallProgress> calls) {
   std::optional<Failure> returned;
-  for (const Stepped& call : calls) {
+  for (const CallProgress& call : calls) {
     if (!returned) returned = inquiry_.find_returned(call.awaited);
   }
   if (!returned) return false;
   if (calls.front().sequence() == 0) engines_.messages->progress();
   if (step_all(calls, false) == 0) return true;  // data that the rank had sent before had arrived
-  for (Stepped& call : calls) call.reset();
+  for (CallProgress& call : calls) call.reset();
   owner_.raise(*returned);
 }
 
-// While anything else is under way, its callback may send what another rank waits for.
-void Runner::look_for_deadlock(failure::DeadlockSearch& search, std::span<Stepped> calls) {
+// Searches only if no other call is pending. The callback of a pending call might send a message
+// that another rank waits for.
+void Runner::look_for_deadlock(failure::DeadlockSearch& search, std::span<CallProgress> calls) {
   if (busy()) return search.hide();
   std::array<failure::Awaited, control::BlockingCall::kPeers> awaited;
   const std::size_t count = std::min(calls.size(), awaited.size());
   std::transform(calls.begin(),
                  calls.begin() + static_cast<std::ptrdiff_t>(count),
                  awaited.begin(),
-                 [](const Stepped& call) { return call.awaited; });
+                 [](const CallProgress& call) { return call.awaited; });
   const auto found = search.look(std::span(awaited).first(count));
   if (!found) return;
-  for (Stepped& call : calls) call.reset();
+  for (CallProgress& call : calls) call.reset();
   owner_.raise(*found);
 }
 
-void Runner::raise_envelopes(const engine::EnvelopeMismatch& found, const Stepped& call) {
+void Runner::raise_envelopes(const engine::EnvelopeMismatch& found, const CallProgress& call) {
   const std::uint64_t sequence = call.sequence();
   if (sequence != 0) {
     if (const auto different = failure::find_difference(group_, sequence)) owner_.raise(*different);
-    // They called the same, with parts of different sizes.
+    // The ranks made the same call, with parts of different sizes.
     const auto own = group_.find(group_.rank(), sequence);
     Signature expected = own ? own->signature : Signature{};
     Signature given = expected;
@@ -212,7 +216,7 @@ bool Runner::advance(bool look) {
   });
 }
 
-// Runs a step of calls that others wait for. An exception ends all pending calls.
+// Runs a step of pending calls. An exception ends all pending calls.
 template <typename Part>
 bool Runner::guarded(Part part) {
   bool moved = true;
@@ -242,7 +246,7 @@ bool Runner::advance_queue(bool look) {
 bool Runner::advance_exchanges(bool look) {
   bool moved = false;
   for (std::size_t i = 0; i < exchanges_.size();) {
-    if (!advance_one(*exchanges_[i], look)) {
+    if (!step_pending(*exchanges_[i], look)) {
       ++i;
       continue;
     }
@@ -254,8 +258,8 @@ bool Runner::advance_exchanges(bool look) {
   return moved;
 }
 
-// Looks only at as many messages as have ended, if the carrier can count them; they are mostly the
-// first ones.
+// Ends the messages that are done. If the carrier counts ended messages, this stops once it has
+// found that many. They are mostly first in the list.
 bool Runner::end_messages() {
   const auto ended = engines_.messages->ended();
   std::size_t left = messages_.size();
@@ -273,8 +277,9 @@ bool Runner::end_messages() {
   return moved;
 }
 
-// Checks whether messages can still succeed. It checks all if there is news of a loss, or if one is
-// late. If not, it checks a few; their look at the other ranks serves all.
+// Checks whether messages can still succeed. It checks all of them if a rank was lost or a deadline
+// has passed. Otherwise it checks a few: each check also looks at the other ranks, which serves all
+// messages.
 bool Runner::look_at_messages() {
   const bool looks_at_all = inquiry_.has_news() || first_message_deadline_.has_passed();
   if (looks_at_all) first_message_deadline_ = base::Deadline::never();
@@ -296,12 +301,24 @@ bool Runner::look_at_messages() {
 
 void Runner::end_message(std::size_t index) {
   const auto done = std::move(messages_[index]);
-  if (index == 0) {  // mostly; and quicker
+  if (index == 0) {  // the usual case, and quicker
     messages_.pop_front();
   } else {
     messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(index));
   }
   conclude(*done, nullptr);
+}
+
+// Makes one step first, so that a message which has already come is matched.
+bool Runner::withdraw(Operation& receive) {
+  advance(false);
+  MessageInFlight* const message = receive.call.message;
+  if (receive.done() || message == nullptr || !message->owned.withdraw()) return false;
+  message->is_withdrawn = true;
+  const auto is_it = [&](const auto& operation) { return operation.get() == &receive; };
+  end_message(static_cast<std::size_t>(std::ranges::find_if(messages_, is_it) - messages_.begin()));
+  if (!busy()) hide_messages();
+  return true;
 }
 
 void Runner::add(std::shared_ptr<Operation> message) {
@@ -322,7 +339,7 @@ void Runner::add(std::shared_ptr<Operation> message) {
 
 // Returns true if the operation succeeded. Throws if it failed permanently, which also ends the
 // communicator. A refusal by a peer ends this operation alone.
-bool Runner::advance_one(Operation& operation, bool look) {
+bool Runner::advance_one(QueuedCall& operation, bool look) {
   const std::uint64_t sequence = operation.sequence();
   if (operation.refusal) {
     if (group_.failed()) owner_.raise_failure();
@@ -333,7 +350,7 @@ bool Runner::advance_one(Operation& operation, bool look) {
   try {
     if (!operation.begun) {
       if (operation.first_part) {
-        const auto held = queue_.front();  // `operation`, which the plan may drop from the queue
+        const auto held = queue_.front();  // keeps `operation`, which `plan` may drop
         if (!plan(operation)) return operation.refusal ? advance_one(operation, look) : false;
       }
       operation.begun = true;
@@ -342,16 +359,10 @@ bool Runner::advance_one(Operation& operation, bool look) {
             operation.carrying ? Arrays::kComing : Arrays::kHere);
       if (!start(operation)) return advance_one(operation, look);
     }
-    const std::uint32_t resumed = operation.call.task.resumed();
-    if (!step(operation.call, look)) {
-      if (operation.call.task.resumed() != resumed) ++resumptions_;
-      return false;
-    }
-    operation.call.task.reset();
-    if (sequence != 0) end_well(operation.plan.call, *operation.plan.engine);
+    if (!step_pending(operation, look)) return false;
+    end_well(operation.plan.call, *operation.plan.engine);
     return true;
   } catch (const InvalidArgument& refusal) {
-    if (sequence == 0) throw;
     if (operation.is_unheard()) {
       owner_.raise({.cause = Cause::kRefused,
                     .reporter = group_.rank(),
@@ -364,20 +375,33 @@ bool Runner::advance_one(Operation& operation, bool look) {
     const auto held = std::move(queue_.front());
     queue_.pop_front();
     conclude(*held, std::current_exception());
-    if (held->dropped.load(std::memory_order_seq_cst)) owner_.miss(*held);
+    if (held->dropped.load(std::memory_order_seq_cst)) owner_.fail_dropped(*held);
     return false;
   }
 }
 
-// Plans the second part of a call. False: it is a refusal from now on, or has ended with the first.
-bool Runner::plan(Operation& operation) {
+// Makes one step of an operation that has begun and has a task.
+bool Runner::step_pending(Operation& operation, bool look) {
+  const std::uint32_t resumed = operation.call.task.resumed();
+  if (!step(operation.call, look)) {
+    if (operation.call.task.resumed() != resumed) ++resumptions_;
+    return false;
+  }
+  operation.call.task.reset();
+  return true;
+}
+
+// Plans the second part of a call. Returns false if that part became a refusal, or ended with the
+// first part.
+bool Runner::plan(QueuedCall& operation) {
   const auto first = std::exchange(operation.first_part, nullptr);
   try {
     if (first->error()) std::rethrow_exception(first->error());
     operation.plan_now(operation);
     return true;
   } catch (...) {
-    // Numbers that nobody has seen can be given back, so that all ranks go on with the next one.
+    // If the first part failed, no other rank has seen the number of the second part. So the next
+    // call can get it.
     if (first->error() && ledger_.last() == queue_.back()->sequence()) {
       drop_second_part();
     } else {
@@ -388,8 +412,9 @@ bool Runner::plan(Operation& operation) {
   }
 }
 
-// Ends the first call of the queue, which has not begun, with the error being handled. Those after
-// it move up by one number: a rank that has refused the first part has not numbered the second.
+// Ends the first call of the queue, which has not begun, with the error being handled. The numbers
+// of later calls decrease by one, because a rank that refused the first part has not numbered the
+// second.
 void Runner::drop_second_part() {
   const auto held = std::move(queue_.front());
   queue_.pop_front();
@@ -398,8 +423,8 @@ void Runner::drop_second_part() {
   conclude(*held, std::current_exception());
 }
 
-// False: it cannot be started, and is a refusal from now on.
-bool Runner::start(Operation& operation) {
+// Starts a call of the queue. Returns false if it could not be started and became a refusal.
+bool Runner::start(QueuedCall& operation) {
   const Plan& plan = operation.plan;
   try {
     operation.call.task =
@@ -415,13 +440,14 @@ bool Runner::start(Operation& operation) {
   }
 }
 
-void Runner::enqueue(std::shared_ptr<Operation> operation) {
+void Runner::enqueue(std::shared_ptr<QueuedCall> operation) {
   const base::Deadline deadline = *operation->call.deadline;
   queue_.push_back(std::move(operation));
   first_deadline_ = std::min(first_deadline_, deadline);
 }
 
-// Calls that wait for their turn have deadlines too.
+// Checks the deadlines of queued calls that have not begun; `step` checks the deadlines of other
+// calls.
 void Runner::check_deadlines() {
   if (!first_deadline_.has_passed()) return;
   first_deadline_ = base::Deadline::never();
@@ -451,22 +477,26 @@ void Runner::fail_all(const std::exception_ptr& error) noexcept {
   if (std::ranges::any_of(queue_, is_of_gpus) || std::ranges::any_of(exchanges, is_of_gpus)) {
     owner_.lose_device_call();
   }
-  for (auto* const operations : {&queue_, &messages_}) {
-    while (!operations->empty()) {  // an empty one would take memory
-      const auto operation = std::move(operations->front());
-      operations->pop_front();
-      give_up(*operation, error);
+  while (!queue_.empty()) {  // not std::exchange: an empty deque allocates memory
+    const auto operation = std::move(queue_.front());
+    queue_.pop_front();
+    if (!operation->done() && operation->begun) {
+      operation->call.reset();
+      end(operation->sequence(), true);
     }
+    give_up(*operation, error);
+  }
+  while (!messages_.empty()) {
+    const auto operation = std::move(messages_.front());
+    messages_.pop_front();
+    give_up(*operation, error);
   }
   for (const auto& operation : exchanges) give_up(*operation, error);
 }
 
-// Nothing where a callback of an earlier one has done so.
+// The callback of another operation may have ended this operation already.
 void Runner::give_up(Operation& operation, const std::exception_ptr& error) noexcept {
-  if (operation.done()) return;
-  operation.call.reset();
-  if (operation.begun && operation.sequence() != 0) end(operation.sequence(), true);
-  conclude(operation, error);
+  if (!operation.done()) conclude(operation, error);
 }
 
 void Runner::conclude(Operation& operation, const std::exception_ptr& error) noexcept {
@@ -480,7 +510,8 @@ void Runner::show_messages(const failure::MessageCall& awaited) {
   const std::size_t waiting = std::max<std::size_t>(1, messages_.size() + exchanges_.size());
   if (shown_messages_ == waiting) return;
   shown_messages_ = waiting;
-  std::string what = describe(messages_.empty() ? awaited : messages_.front()->message.call);
+  std::string what =
+      describe(messages_.empty() ? awaited : *messages_.front()->call.awaited.message);
   if (waiting > 1) what += fmt::format(" and {} more", waiting - 1);
   group_.show_wait(what);
 }

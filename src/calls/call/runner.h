@@ -1,5 +1,5 @@
-// Moves calls from start to end. A caller may wait for its calls in place. The others are pending:
-// collectives in a queue, in their order, and messages in no order.
+// Moves calls from start to end. A caller may wait for its calls in place. All other calls are
+// pending: collectives in a queue, in their order, and messages in no order.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,8 @@ namespace hocket::call {
 class Owner {
  public:
   virtual ~Owner() = default;
-  // Makes `failure` the group's, unless an earlier one exists, and throws the group's failure.
+  // Makes `failure` the group's failure, unless the group has one already, and throws the group's
+  // failure.
   [[noreturn]] void raise(const control::Failure& failure) {
     std::rethrow_exception(ended_by(failure));
   }
@@ -47,12 +48,12 @@ class Owner {
   }
   // Throws the failure of the group.
   [[noreturn]] void raise_failure() { std::rethrow_exception(ended()); }
-  // Ends the group if peers need a call that the exception being handled has ended.
+  // Ends the group if the exception being handled ended a call that peers need.
   virtual void fail_caught(std::uint64_t sequence) noexcept = 0;
   // Reports that a call of GPUs that the host carried has failed, while no caller waits for it.
   virtual void lose_device_call() noexcept = 0;
-  // Reports that a peer has refused a call whose Work the program has dropped.
-  virtual void miss(const Operation& operation) noexcept = 0;
+  // Ends the group, because a peer has refused a call whose Work the program has dropped.
+  virtual void fail_dropped(const Operation& operation) noexcept = 0;
 
  private:
   // The exceptions that the functions above throw.
@@ -86,12 +87,12 @@ class Runner {
   bool busy() const noexcept {
     return !queue_.empty() || !messages_.empty() || !exchanges_.empty();
   }
-  const std::deque<std::shared_ptr<Operation>>& queue() const noexcept { return queue_; }
-  // Puts a collective behind the others. It keeps its deadline.
-  void enqueue(std::shared_ptr<Operation> operation);
+  const std::deque<std::shared_ptr<QueuedCall>>& queue() const noexcept { return queue_; }
+  // Appends a collective to the queue. Its deadline has already begun.
+  void enqueue(std::shared_ptr<QueuedCall> operation);
   // Adds a message, which may have ended already.
   void add(std::shared_ptr<Operation> message);
-  // Calls `visit` with each message under way.
+  // Calls `visit` with each message in progress.
   template <typename Visit>
   void for_each_message(Visit visit) const {
     for (const auto& operation : messages_) visit(operation);
@@ -114,8 +115,9 @@ class Runner {
     if (tracing_.is_on()) [[unlikely]]
       tracing_.end(failed);
   }
-  // Ends a call in success. Compares the records if the engine does not compare fingerprints, and
-  // in a large call with a root. There the root's engine does not compare, and the cost is small.
+  // Ends a call that succeeded. Compares the records if the engine does not compare fingerprints.
+  // Compares them also in a large call with a root, where the root's engine does not compare and
+  // the cost is small.
   void end_well(const engine::Call& call, const engine::CollectiveEngine& engine) {
     end(call.sequence);
     const engine::Signature& signature = call.signature;
@@ -126,21 +128,23 @@ class Runner {
 
   // Makes one step of a call. Returns true when the call has succeeded, and throws when it has
   // failed. `look`: also checks whether it can still succeed.
-  bool step(Stepped& call, bool look);
+  bool step(CallProgress& call, bool look);
   // Steps calls to their ends in this thread: one collective, or messages.
-  void drive(std::span<Stepped> calls);
+  void drive(std::span<CallProgress> calls);
   // Makes one step of each pending call. Returns whether any has ended.
   bool advance(bool look);
-  // Counts the calls of `add` and `advance`. Any thread.
+  // Ends a receive without a message and returns true, unless a message has been matched with it.
+  bool withdraw(Operation& receive);
+  // Returns how often `add` and `advance` were called. Any thread may call it.
   std::uint32_t visits() const noexcept { return visits_.load(std::memory_order_relaxed); }
-  // Counts how often a call advanced without ending: a waiter then restarts its pace.
+  // Returns how often a call advanced without ending. A waiter restarts its pace when this changes.
   std::uint32_t resumptions() const noexcept { return resumptions_; }
   // Moves pending calls until `is_over()`. Returns false if the deadline passes first.
   template <typename IsOver>
   bool advance_until(IsOver is_over, base::Deadline deadline = base::Deadline::never()) {
     return advance_until(is_over, deadline, [] {});
   }
-  // Does the same, and calls `at_look` whenever it looks for failures.
+  // The same, but it calls `at_look` whenever it looks for failures.
   template <typename IsOver, typename Look>
   bool advance_until(IsOver is_over, base::Deadline deadline, Look at_look) {
     if (is_over()) return true;
@@ -160,6 +164,7 @@ class Runner {
   }
 
   // --- The ends of calls under way ------------------------------------------------------------
+
   void fail_all(const std::exception_ptr& error) noexcept;
   // Ends an operation with `error`, unless it has already ended.
   void give_up(Operation& operation, const std::exception_ptr& error) noexcept;
@@ -167,10 +172,11 @@ class Runner {
   bool is_concluding_here() const noexcept {
     return concluding_.load(std::memory_order_relaxed) == base::this_thread();
   }
-  // True if a thread is at a step of calls that others wait for.
+  // True if a thread is at a step of pending calls.
   bool is_stepping() const noexcept { return is_stepping_.load(std::memory_order_relaxed); }
 
-  // Sets the latest time of the next look. A GPU does not ring the doorbell when a call can go on.
+  // Sets a function that returns the latest time of the next look. A GPU does not ring the doorbell
+  // when a call can go on.
   void set_next_look(std::function<base::Deadline()> next_look) {
     next_look_ = std::move(next_look);
   }
@@ -178,7 +184,7 @@ class Runner {
 
  private:
   static constexpr std::size_t kLargeCount = 16384;  // elements
-  static constexpr std::size_t kMessagesALook = 8;   // while there is no news of any
+  static constexpr std::size_t kMessagesALook = 8;   // if no rank was lost and nothing is late
 
   void skip_others(const Plan& plan);
   void count_visit() noexcept { visits_.store(visits() + 1, std::memory_order_relaxed); }
@@ -189,18 +195,19 @@ class Runner {
   bool end_messages();
   bool look_at_messages();
   void end_message(std::size_t index);
-  std::size_t step_all(std::span<Stepped> calls, bool look);
-  bool look_for_returned(std::span<Stepped> calls);
-  void look_for_deadlock(failure::DeadlockSearch& search, std::span<Stepped> calls);
-  bool end_in_time(const Stepped& call) {
+  std::size_t step_all(std::span<CallProgress> calls, bool look);
+  bool look_for_returned(std::span<CallProgress> calls);
+  void look_for_deadlock(failure::DeadlockSearch& search, std::span<CallProgress> calls);
+  bool end_in_time(const CallProgress& call) {
     if (call.runs_program) [[unlikely]]
       require_in_time(call);
     return true;
   }
-  void require_in_time(const Stepped& call);
-  bool advance_one(Operation& operation, bool look);
-  bool start(Operation& operation);
-  bool plan(Operation& operation);
+  void require_in_time(const CallProgress& call);
+  bool advance_one(QueuedCall& operation, bool look);
+  bool step_pending(Operation& operation, bool look);
+  bool start(QueuedCall& operation);
+  bool plan(QueuedCall& operation);
   void drop_second_part();
   void check_deadlines();
   void conclude(Operation& operation, const std::exception_ptr& error) noexcept;
@@ -208,7 +215,8 @@ class Runner {
   // change.
   void show_messages(const failure::MessageCall& awaited);
   void hide_messages() noexcept;
-  [[noreturn]] void raise_envelopes(const engine::EnvelopeMismatch& found, const Stepped& call);
+  [[noreturn]] void raise_envelopes(const engine::EnvelopeMismatch& found,
+                                    const CallProgress& call);
 
   Owner& owner_;
   control::HostControl& host_;
@@ -218,18 +226,18 @@ class Runner {
   failure::Inquiry& inquiry_;
   Tracing& tracing_;
   live::LongWaits& long_waits_;
-  std::deque<std::shared_ptr<Operation>> queue_;       // collectives, in order
+  std::deque<std::shared_ptr<QueuedCall>> queue_;      // collectives, in order
   std::deque<std::shared_ptr<Operation>> messages_;    // plain messages, in no order
-  std::vector<std::shared_ptr<Operation>> exchanges_;  // messages that are tasks, as GPUs' are
-  // Before these, no call of the queue and none of `messages_` is late. So a frequent look at the
+  std::vector<std::shared_ptr<Operation>> exchanges_;  // messages that are tasks, such as GPUs'
+  // Before these times no call of the queue, and none of `messages_`, is late. So checking the
   // deadlines of thousands of calls is one comparison.
   base::Deadline first_deadline_ = base::Deadline::never();
   base::Deadline first_message_deadline_ = base::Deadline::never();
   std::uint64_t ended_seen_ = 0;    // see PointToPoint::ended
-  std::size_t next_looked_at_ = 0;  // of `messages_`
+  std::size_t next_looked_at_ = 0;  // index in `messages_`
   std::atomic<std::uint32_t> visits_{0};
   std::uint32_t resumptions_ = 0;
-  std::size_t shown_messages_ = 0;  // how many waited when they were shown
+  std::size_t shown_messages_ = 0;  // number of waiting messages when they were last shown
   std::function<base::Deadline()> next_look_;
   // The thread that runs a callback of an operation, with the turn, by this_thread(); 0: none does.
   std::atomic<std::uintptr_t> concluding_{0};

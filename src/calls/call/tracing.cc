@@ -11,7 +11,7 @@ void TracedMessage::Traced::set_sender(const Received& received) noexcept {
   span.set_peer(received.source);
   from.peer = received.source;
   from.tag = static_cast<engine::Tag>(received.tag);
-  if (received.count > out.count()) receiving = nullptr;  // it is not here as it was sent
+  if (received.count > out.count()) receiving = nullptr;  // only part of the sent data is here
   if (received.count < out.count()) {
     out = ConstArrayView(out.data(), received.count, out.dtype());
     counted.set_bytes(out.bytes());
@@ -28,10 +28,10 @@ void TracedMessage::Traced::end(bool failed) noexcept {
 Tracing::Tracing(std::shared_ptr<observe::TraceFile> file,
                  std::shared_ptr<observe::AuditFile> audit,
                  const Membership& membership,
-                 control::HostControl& host)
+                 control::HostMemory& memory)
     : file_(membership.rank < 0 ? nullptr : std::move(file)),
       size_(membership.size()),
-      meter_(host, membership.name),
+      meter_(memory, membership.name),
       auditing_(std::move(audit), membership) {
   is_on_ = file_ != nullptr || meter_.is_on() || auditing_.is_on();
   if (file_ != nullptr)

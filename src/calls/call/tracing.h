@@ -33,8 +33,8 @@ void trace_during(Traced& traced, Part&& part) {
 }
 
 // A resource: a message in progress, which is traced and counted until this object ends. It is
-// audited only when `end` reports success, as its array may be read only then. Must not outlive its
-// communicator. Empty: does nothing.
+// audited only when `end` reports success, because its array may be read only then. Must not
+// outlive its communicator. Empty: does nothing.
 class TracedMessage {
  public:
   TracedMessage() noexcept = default;
@@ -46,7 +46,8 @@ class TracedMessage {
       : traced_(std::make_unique<Traced>(
             Traced{std::move(span), std::move(counted), receiving, from, out})) {}
 
-  // A received message may have any source and tag, and be shorter than the array.
+  // Sets the real sender of a receive, which may accept any source and tag. The message may be
+  // shorter than the array.
   void set_sender(const Received& received) noexcept {
     if (traced_) traced_->set_sender(received);
   }
@@ -58,7 +59,7 @@ class TracedMessage {
   struct Traced {
     observe::Span span;
     live::Counted counted;
-    Auditing* receiving = nullptr;  // null: it is sent, or not audited
+    Auditing* receiving = nullptr;  // null: the message is sent, or not audited
     engine::Envelope from;
     ConstArrayView out;
 
@@ -68,7 +69,7 @@ class TracedMessage {
   std::unique_ptr<Traced> traced_;
 };
 
-// A resource: work that is being put on a GPU's stream. Empty: neither traced nor counted.
+// A resource: work that is being put on a GPU's stream. Empty: it is not traced or counted.
 class TracedLaunch {
  public:
   TracedLaunch() noexcept = default;
@@ -98,24 +99,25 @@ class CountedTogether {
   std::vector<live::Counted> counted_;
 };
 
-// A resource, used in the communicator's turn. It does nothing if no trace is wanted.
+// A resource, used in the communicator's turn. It does nothing unless a trace, an audit or metrics
+// are wanted.
 class Tracing {
  public:
   Tracing(std::shared_ptr<observe::TraceFile> file,
           std::shared_ptr<observe::AuditFile> audit,
           const Membership& membership,
-          control::HostControl& host);
+          control::HostMemory& memory);
   Tracing(const Tracing&) = delete;
   Tracing& operator=(const Tracing&) = delete;
   ~Tracing();
 
   bool is_on() const noexcept { return is_on_; }
   bool audits() const noexcept { return auditing_.is_on(); }
-  // Sets the audit from the next call on. Null: none.
+  // Sets the audit that later calls are written to; null ends the audit.
   void audit_in(std::shared_ptr<observe::AuditFile> audit) noexcept;
 
-  // Begins the collective in progress; there is one at a time. `shown` is the call as texts name
-  // it.
+  // Begins the collective in progress; there is one at a time. `shown` is the call as error texts
+  // name it.
   void begin(const engine::Call& call,
              const engine::Signature& shown,
              std::string_view engine,
@@ -125,7 +127,7 @@ class Tracing {
     auditing_.end(failed);
     collective_.end(failed);
   }
-  // The input of a call that began with Arrays::kComing has arrived.
+  // Says that the input of a call with Arrays::kComing has arrived.
   void arrived() noexcept { auditing_.arrived(); }
 
   // Traces putting a call on a GPU's stream.
@@ -134,9 +136,9 @@ class Tracing {
                       std::string_view engine) const;
   // True if metrics need the run time of calls on streams.
   bool times_streams() const noexcept { return meter_.is_on(); }
-  // The counter of a call whose time is measured elsewhere.
+  // Returns the counter of a call on a stream; the caller measures its time.
   CountedTogether on_stream(const engine::Signature& call, std::string_view engine) const;
-  // Adds messages of GPUs; `engine` carries them.
+  // Adds messages of GPUs' arrays to `counted`; `engine` carries the messages.
   void messages(CountedTogether& counted,
                 LiveTimed timed,
                 std::span<const Outgoing> outgoing,

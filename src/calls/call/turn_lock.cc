@@ -22,53 +22,53 @@ void TurnLock::take_from_favourite() noexcept {
   const std::uintptr_t favourite = favourite_.load(std::memory_order_relaxed);
   if (favourite == 0) return;
   favourite_.store(0, std::memory_order_relaxed);
-  // From here on the favourite either has been seen inside, or sees that it is none.
+  // From here on, either this thread sees the favourite inside, or the favourite sees that it has
+  // lost the fast path.
   if (favourite != this_thread()) os::heavy_fence();
 }
 
 bool TurnLock::try_enter(Who who, Who* found) noexcept {
-  Who expected = Who::kNobody;
-  // This also releases. A thread that finds this one inside sees its earlier writes, such as
-  // closing the communicator.
-  if (!holder_.compare_exchange_strong(expected, who, std::memory_order_acq_rel)) {
-    if (found != nullptr) *found = expected;
+  const std::uintptr_t self = this_thread();
+  Holder holder = kFree;
+  // The exchange also releases: a thread that finds this thread inside sees its earlier writes,
+  // such as the close of the communicator.
+  if (!holder_.compare_exchange_strong(holder, holder_of(self, who), std::memory_order_acq_rel)) {
+    if (found != nullptr) *found = who_of(holder);
     return false;
   }
   take_from_favourite();
-  // To other users, a user who has lent the turn is still inside.
-  if (is_one_inside() || (who == Who::kUser && lent_.load(std::memory_order_acquire))) {
+  // A user that has lent the turn still counts as inside for other users.
+  if (is_one_inside() || (who == Who::kUser && lender_.load(std::memory_order_acquire) != 0)) {
     leave();
     if (found != nullptr) *found = Who::kUser;
     return false;
   }
-  if (who == Who::kUser) {
-    user_.store(this_thread(), std::memory_order_relaxed);
-  } else if (visitor_ != this_thread()) {
-    visitor_ = 0;
-  }
+  if (who != Who::kUser && visitor_ != self) visitor_ = 0;
   return true;
 }
 
 void TurnLock::lend() noexcept {
-  lent_.store(true, std::memory_order_relaxed);  // seen by threads that see the next store
+  // A thread that sees the store by which this thread leaves sees this store, too.
+  lender_.store(this_thread(), std::memory_order_relaxed);
   const FastSlot* slot = slot_of(this_thread());
-  lent_shortly_ = slot != nullptr && slot->inside.load(std::memory_order_relaxed);
-  if (lent_shortly_) {
-    leave_shortly();
+  lent_fast_ = slot != nullptr && slot->inside.load(std::memory_order_relaxed);
+  if (lent_fast_) {
+    leave_fast();
   } else {
     leave();
   }
 }
 
 void TurnLock::take_back() noexcept {
-  Who expected = Who::kNobody;
-  while (!holder_.compare_exchange_weak(expected, Who::kUser, std::memory_order_acq_rel)) {
-    expected = Who::kNobody;
+  const Holder self = holder_of(this_thread(), Who::kUser);
+  Holder holder = kFree;
+  while (!holder_.compare_exchange_weak(holder, self, std::memory_order_acq_rel)) {
+    holder = kFree;
     base::relax();
   }
-  lent_.store(false, std::memory_order_relaxed);
-  if (!lent_shortly_) return;
-  // Back inside by the fast path, favourite or not: a thread that comes sees that one is inside.
+  lender_.store(0, std::memory_order_relaxed);
+  if (!lent_fast_) return;
+  // Marks this thread as inside on the fast path, favourite or not, so that others see it.
   slot_of(this_thread())->inside.store(true, std::memory_order_relaxed);
   leave();
 }

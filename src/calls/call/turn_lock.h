@@ -1,4 +1,4 @@
-// The lock of a communicator: one thread at a time uses it, which is checked.
+// The lock of a communicator. It lets in one thread at a time, and tells the others who is inside.
 //
 // A thread that comes repeatedly, the favourite, gets a fast path of two plain stores. Another
 // thread first takes that path away, and pays for both with a fence on all processors (biased
@@ -19,12 +19,13 @@ using base::this_thread;
 // A resource; safe from any thread.
 class TurnLock {
  public:
-  // kUser makes a call, and may stay inside. kWaiter, which waits for a pending call, and kProgress
-  // take one step at a time.
+  // The role in which a thread has the turn. kUser makes a call, and may keep the turn for the
+  // whole call. kWaiter, which waits for a pending call, and kProgress keep it for one step at a
+  // time.
   enum class Who : std::uint32_t { kNobody, kUser, kWaiter, kProgress };
 
-  // A thread that finds another at a step this many times gives its processor away. The other may
-  // have lost its processor, perhaps to this thread.
+  // A thread that finds another thread at a step this many times gives its processor away. The
+  // other thread may have lost its processor, perhaps to this thread.
   static constexpr int kStepsMet = 64;
 
   // `fences`: os::heavy_fence works in this process; without it there is no fast path. `visits`:
@@ -34,56 +35,77 @@ class TurnLock {
   TurnLock(const TurnLock&) = delete;
   TurnLock& operator=(const TurnLock&) = delete;
 
-  // Takes the fast path. True: this thread is inside, and leaves by leave_shortly.
-  bool enter_shortly() noexcept {
+  // Tries the fast path. If it returns true, this thread is inside and leaves by `leave_fast`. If
+  // it returns false, `try_enter` is next.
+  bool enter_fast() noexcept {
     const std::uintptr_t self = this_thread();
     if (favourite_.load(std::memory_order_relaxed) != self) return false;
     FastSlot& slot = *slot_of(self);
-    if (slot.inside.load(std::memory_order_relaxed)) return false;  // from a callback
+    if (slot.inside.load(std::memory_order_relaxed)) return false;  // called within a call
     slot.inside.store(true, std::memory_order_relaxed);
     os::light_fence();  // pairs with the heavy one in try_enter
     if (favourite_.load(std::memory_order_relaxed) == self) return true;
     slot.inside.store(false, std::memory_order_release);
     return false;
   }
-  void leave_shortly() noexcept {
+  void leave_fast() noexcept {
     slot_of(this_thread())->inside.store(false, std::memory_order_release);
   }
 
   // Takes the slow path. False: another thread is inside, and `found` is its role.
   bool try_enter(Who who, Who* found = nullptr) noexcept;
-  void leave() noexcept { holder_.store(Who::kNobody, std::memory_order_release); }
-  // Does the same for a user's thread that leaves no pending calls. The only visitor for some time
-  // becomes the favourite.
+  void leave() noexcept { holder_.store(kFree, std::memory_order_release); }
+  // Leaves, for a user without pending calls. A thread that was the only visitor for some time
+  // becomes the favourite here.
   void leave_quietly() noexcept;
 
-  // A user inside lends the lock: others take steps meanwhile, and it stays the user. `take_back`
-  // waits for the thread at a step.
+  // A user inside lends the lock: until `take_back`, other threads may take steps, but no other
+  // user gets in. `take_back` waits until a thread that is at a step has left.
   void lend() noexcept;
   void take_back() noexcept;
 
-  // True if this thread is the user inside. Call this only after `try_enter` reported a user.
-  // Favourites also enter once by the slow path, so `user_` names the current user.
-  bool is_user_here() const noexcept {
-    return user_.load(std::memory_order_relaxed) == this_thread();
+  // True if this thread is a user inside. Signal handlers may ask, at any instruction.
+  bool is_user_here() noexcept {
+    const std::uintptr_t self = this_thread();
+    if (is_held_by(self, Who::kUser)) return true;
+    if (lender_.load(std::memory_order_relaxed) == self) return true;
+    const FastSlot* slot = slot_of(self);
+    return slot != nullptr && slot->inside.load(std::memory_order_relaxed);
+  }
+  // True if this thread is at a step. Signal handlers may ask, too.
+  bool is_step_here() const noexcept {
+    const std::uintptr_t self = this_thread();
+    return is_held_by(self, Who::kWaiter) || is_held_by(self, Who::kProgress);
   }
 
   // True if the progress thread is inside. Call it only inside.
   bool is_progress() const noexcept {
-    return holder_.load(std::memory_order_relaxed) == Who::kProgress;
+    return who_of(holder_.load(std::memory_order_relaxed)) == Who::kProgress;
   }
 
  private:
-  // Each slot belongs to one thread for the life of the lock, because a former favourite may still
-  // try the fast path and must not clear another thread's mark. A thread that finds no free slot
-  // takes the slow path.
+  // The holder's thread and role in one word. A signal's handler may interrupt a thread anywhere,
+  // and must see whether its own thread is inside.
+  using Holder = std::uint64_t;
+  static constexpr Holder kFree = 0;
+  static Holder holder_of(std::uintptr_t thread, Who who) noexcept {
+    return Holder{thread} << 2 | static_cast<Holder>(who);
+  }
+  static Who who_of(Holder holder) noexcept { return static_cast<Who>(holder & 3); }
+  bool is_held_by(std::uintptr_t thread, Who who) const noexcept {
+    return holder_.load(std::memory_order_relaxed) == holder_of(thread, who);
+  }
+
+  // Each slot belongs to one thread for the life of the lock. A former favourite may still try the
+  // fast path, and must not clear another thread's mark. A thread that finds no free slot takes the
+  // slow path.
   struct FastSlot {
     base::Atomic<std::uintptr_t> owner{0};
     base::Atomic<bool> inside{false};  // inside by the fast path
   };
 
-  // Null: the thread has none. A thread always finds its own slot, even while others look for
-  // theirs.
+  // Returns the thread's slot, or null if it has none. A thread always finds its own slot, even
+  // while others look for theirs.
   FastSlot* slot_of(std::uintptr_t thread) noexcept {
     for (FastSlot& slot : slots_) {
       if (slot.owner.load(std::memory_order_relaxed) == thread) return &slot;
@@ -98,10 +120,9 @@ class TurnLock {
   const int visits_wanted_;
   base::Atomic<std::uintptr_t> favourite_{0};
   std::array<FastSlot, 4> slots_;
-  base::Atomic<Who> holder_{Who::kNobody};
-  base::Atomic<std::uintptr_t> user_{0};  // the last user that entered by the slow path
-  base::Atomic<bool> lent_{false};        // by a user that will take it back
-  bool lent_shortly_ = false;             // the lender entered by the fast path; only it uses this
+  base::Atomic<Holder> holder_{kFree};      // inside by the slow path
+  base::Atomic<std::uintptr_t> lender_{0};  // a user that will take the lock back; 0: none
+  bool lent_fast_ = false;  // the lender entered by the fast path; only it uses this
   // Guarded by the slow path.
   std::uintptr_t visitor_ = 0;
   int visits_ = 0;

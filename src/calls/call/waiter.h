@@ -1,4 +1,5 @@
-// A thread's wait for a peer: it spins while that can pay, then yields its processor, then sleeps.
+// A thread's wait for a peer: it spins while spinning can pay, then yields its processor, then
+// sleeps.
 #pragma once
 
 #include <chrono>
@@ -7,7 +8,7 @@
 
 #include "foundation/base/deadline.h"
 #include "foundation/base/relax.h"
-#include "membership/control/host.h"
+#include "membership/control/host/host.h"
 
 namespace hocket::call {
 
@@ -26,18 +27,19 @@ inline constexpr std::chrono::milliseconds kGpuLook{1};
 // too.
 class Waiter {
  public:
-  // A waiting caller has nothing better to do than to spin; a background thread has. A caller with
-  // a time limit mostly waits for somebody's work, not for the next step of a call.
+  // kCaller may spin. kBackground should not. kTimedCaller has a time limit: it mostly waits for
+  // another rank's computation, not for the next step of a call.
   enum class Patience : std::uint8_t { kCaller, kTimedCaller, kBackground };
   explicit Waiter(control::HostControl& host, Patience patience = Patience::kCaller) noexcept
-      : host_(host),
-        gives_way_(host.may_spin() || patience != Patience::kCaller),
-        spins_(!host.may_spin() ? (gives_way_ && host.is_busy() ? kCrowdedBusySpins : 0)
-               : host.is_busy() ? kBusySpins
+      : doorbells_(host.doorbells),
+        processors_(host.processors),
+        gives_way_(processors_.may_spin() || patience != Patience::kCaller),
+        spins_(!processors_.may_spin()
+                   ? (gives_way_ && processors_.is_busy() ? kCrowdedBusySpins : 0)
+               : processors_.is_busy()             ? kBusySpins
                : patience == Patience::kBackground ? kShortSpins
                                                    : kSpins),
-        asks_(patience == Patience::kBackground ? control::HostControl::Asks::kBackground
-                                                : control::HostControl::Asks::kCaller) {}
+        asks_(patience == Patience::kBackground ? Asks::kBackground : Asks::kCaller) {}
 
   // True when it is time to check for other events.
   bool pause() noexcept {
@@ -45,6 +47,7 @@ class Waiter {
     ++pauses_;
     if (++polls_ < spins_) {
       if (polls_ > kEagerPolls) base::relax();
+      if (polls_ == kTimedPolls) looked_at_ = Clock::now();
       if (polls_ % kPollsALook == kCrowdPolls && keeps_others_away()) {
         crowded_ = true;
         polls_ = spins_;
@@ -61,10 +64,10 @@ class Waiter {
     crowded_ = false;
     looked_at_ = {};
   }
-  // Another thread of this process was at the step. If it is found there repeatedly, it may have
-  // lost its processor, perhaps to this thread.
-  void met_another() noexcept;
-  // Other words to wake up by; they must live as long as the wait.
+  // Call it when another thread of this process has the turn for a step. If that repeats, the other
+  // thread may have lost its processor, perhaps to this thread.
+  void note_contention() noexcept;
+  // Sets further futex words that end the sleep. They must live as long as the wait.
   void also(std::span<const os::FutexWait> words) noexcept { more_ = words; }
   // Sets the latest time to wake up, such as a deadline.
   void wake_by(base::Deadline deadline) noexcept { deadline_ = deadline; }
@@ -79,18 +82,24 @@ class Waiter {
   static constexpr std::uint32_t kSpins = 20'000;  // about a millisecond
   static constexpr std::uint32_t kShortSpins = 2'000;
   static constexpr std::uint32_t kPollsALook = 2'048;  // a tenth of a millisecond
-  // first check whether a peer is on this processor
+  // polls before the check whether a peer shares this processor
   static constexpr std::uint32_t kCrowdPolls = 256;
+  // The time from this poll to that check shows whether polls are slow, for example if an MPI
+  // yields in each poll. Shorter waits do not read the clock.
+  static constexpr std::uint32_t kTimedPolls = 128;
+  static constexpr std::chrono::milliseconds kSlowPolls{10};
   static constexpr std::uint32_t kYields = 100;        // if there is a processor for each rank
-  static constexpr std::uint32_t kCrowdedYields = 20;  // if there is not
+  static constexpr std::uint32_t kCrowdedYields = 20;  // yields if ranks share processors
   static constexpr std::uint32_t kYieldsALook = 16;
-  // A rank that lost its processor for this long waited for a scheduling round: others want the
-  // processor.
+  // A rank that lost its processor for this long waited for a scheduling round, because other
+  // threads want the processor.
   static constexpr std::chrono::milliseconds kLostTurn{2};
   static constexpr std::uint32_t kBusySpins = 1'000;  // while the machine is busy
-  // The same, where ranks share processors: an answer may be on its way from another one.
+  // Spins while the machine is busy and ranks share processors. There are a few, because an answer
+  // may come from a rank on another processor.
   static constexpr std::uint32_t kCrowdedBusySpins = 300;
   using Clock = std::chrono::steady_clock;
+  using Asks = control::ProcessorSharing::Asks;
   // True if spinning must stop: a peer was last seen on this processor, or others want it.
   bool keeps_others_away() noexcept;
   bool lost_turn(Clock::time_point before) noexcept;
@@ -98,16 +107,17 @@ class Waiter {
   bool sleep() noexcept;
   void disarm() noexcept;
 
-  control::HostControl& host_;
-  // Sleeps early while the machine is busy. Where ranks share processors, a step of a call is
-  // quicker with yields, as mostly another rank gets the processor.
+  control::Doorbells& doorbells_;
+  control::ProcessorSharing& processors_;
+  // True if the wait sleeps early while the machine is busy. False for callers of ranks that share
+  // processors: yields are quicker there, because mostly another rank gets the processor.
   const bool gives_way_;
   std::uint32_t spins_;
-  control::HostControl::Asks asks_;
+  Asks asks_;
   std::uint32_t polls_ = 0;   // since something moved
-  std::uint32_t pauses_ = 0;  // since the wait began, so that looks keep their rate
+  std::uint32_t pauses_ = 0;  // number of pauses in this wait, for the rate of checks
   Clock::time_point looked_at_{};
-  std::uint32_t met_ = 0;
+  std::uint32_t contentions_ = 0;
   bool crowded_ = false;  // the awaited rank may need this processor
   bool armed_ = false;    // announced as a sleeper; polled once more since
   std::uint32_t ticket_ = 0;

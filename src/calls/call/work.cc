@@ -1,5 +1,7 @@
-// The public handle of a call under way.
+// The public handle of a call in progress.
 #include "hocket/work.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,12 +17,15 @@ namespace hocket {
 Work::Work() noexcept = default;
 Work::Work(std::shared_ptr<call::Operation> operation) noexcept
     : operation_(std::move(operation)) {}
+Work::Work(std::shared_ptr<call::Operation> ended, const Received& received) noexcept
+    : operation_(std::move(ended)), received_(received) {}
 Work::Work(Work&&) noexcept = default;
 
 Work& Work::operator=(Work&& other) noexcept {
   if (this != &other) {
     const Work old(std::move(*this));
     operation_ = std::move(other.operation_);
+    received_ = other.received_;
   }
   return *this;
 }
@@ -29,20 +34,20 @@ Work::~Work() {
   if (operation_ && operation_->mark) {
     // Either the thread that ends the call sees `dropped`, or this thread sees that it is done.
     operation_->dropped.store(true, std::memory_order_seq_cst);
-    if (operation_->done() && operation_->error() && !operation_->told()) {
-      operation_->owner().miss(*operation_);
+    if (operation_->done() && operation_->error() && !operation_->is_error_seen()) {
+      operation_->owner().failures.fail_dropped(*operation_);
     }
     return;
   }
-  if (operation_ && !operation_->done()) operation_->owner().abandon(*operation_);
+  if (operation_ && !operation_->done()) operation_->owner().pending.abandon(*operation_);
 }
 
 void Work::wait() {
   if (!operation_) return;
   if (!operation_->mark && operation_->done()) return operation_->rethrow();
-  const auto operation = operation_;  // a callback may let go of this
-  if (operation->mark) return operation->owner().check_stream_work(*operation);
-  operation->owner().wait(*operation, base::Deadline::never());
+  const auto operation = operation_;  // a callback may destroy this Work
+  if (operation->mark) return operation->owner().stream_waits.check(*operation);
+  operation->owner().pending.wait(*operation, base::Deadline::never());
   operation->rethrow();
 }
 
@@ -53,25 +58,31 @@ void Work::wait(StreamRef stream) {
 
 bool Work::wait_for(Duration timeout) {
   base::require_patience(timeout, "timeout");
-  const auto operation = operation_;  // a callback may let go of this
+  const auto operation = operation_;  // a callback may destroy this Work
   if (!operation) return true;
   const auto until = base::Deadline::in(timeout);
-  if (operation->mark) return operation->owner().wait_stream_work(*operation, until);
-  if (!operation->owner().wait(*operation, until)) return false;
+  if (operation->mark) return operation->owner().stream_waits.wait(*operation, until);
+  if (!operation->owner().pending.wait(*operation, until)) return false;
   operation->rethrow();
   return true;
 }
 
 bool Work::test() {
   if (!operation_) return true;
-  const auto operation = operation_;  // a callback may let go of this
-  if (operation->mark) return operation->owner().test_stream_work(*operation);
-  if (!operation->done()) operation->owner().poke();
+  const auto operation = operation_;  // a callback may destroy this Work
+  if (operation->mark) return operation->owner().stream_waits.test(*operation);
+  if (!operation->done()) operation->owner().pending.poke();
   return operation->done();
 }
 
+bool Work::withdraw() {
+  const auto operation = operation_;  // a callback may destroy this Work
+  if (!operation || operation->mark || operation->done()) return false;
+  return operation->owner().pending.withdraw(*operation);
+}
+
 std::optional<Status> Work::error() const {
-  if (operation_ && operation_->mark) return operation_->owner().status();
+  if (operation_ && operation_->mark) return operation_->owner().failures.status();
   if (!operation_ || !operation_->done() || !operation_->error()) return std::nullopt;
   try {
     operation_->rethrow();
@@ -84,14 +95,15 @@ std::optional<Status> Work::error() const {
 }
 
 std::optional<Received> Work::received() const {
+  if (operation_ && received_) return received_;
   if (!operation_ || !operation_->received) return std::nullopt;
   if (!operation_->mark && (!operation_->done() || operation_->error())) return std::nullopt;
   return *operation_->received;
 }
 
 void Work::on_done(std::function<void()> f) {
-  if (!f) throw InvalidArgument("on_done was given no function");
-  const auto operation = operation_;  // a callback may let go of this
+  if (!f) throw InvalidArgument("f is empty; on_done takes the function to call");
+  const auto operation = operation_;  // a callback may destroy this Work
   if (operation) {
     operation->on_done(std::move(f));
   } else {
@@ -110,15 +122,22 @@ std::vector<Work*> each_of(std::span<Work> works) {
   return each;
 }
 
+void require_works(std::span<Work* const> works) {
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    if (works[i] == nullptr) throw InvalidArgument(fmt::format("works[{}] is null", i));
+  }
+}
+
 }  // namespace
 
 std::vector<std::size_t> wait_some_of(std::span<Work* const> works, Duration timeout) {
-  // Interval of looks at calls on GPUs, which ring no bell. The other calls are checked, too, in
-  // case their thread is busy.
+  // Intervals of looks. Calls on GPUs ring no bell. The other calls are looked at, too, in case the
+  // thread that moves them is busy.
   constexpr Duration kLookAtGpus = std::chrono::milliseconds(1);
   constexpr Duration kLook = std::chrono::milliseconds(50);
   base::require_patience(timeout, "timeout");
   if (works.empty()) throw InvalidArgument("works is empty, so that nothing can end");
+  require_works(works);
   const auto until = base::Deadline::in(timeout);
   const auto find_ended = [&] {
     std::vector<std::size_t> ended;
@@ -134,7 +153,7 @@ std::vector<std::size_t> wait_some_of(std::span<Work* const> works, Duration tim
   std::deque<call::Listening> listenings;
   Duration look = kLook;
   for (const Work* work : works) {
-    work->operation_->owner().refuse_in_callback();
+    work->operation_->owner().reentry.refuse_in_callback();
     if (work->operation_->mark) look = kLookAtGpus;
     listenings.emplace_back(work->operation_, bell);
   }
@@ -152,6 +171,7 @@ std::optional<std::size_t> wait_any_of(std::span<Work* const> works, Duration ti
 
 bool wait_all_of(std::span<Work* const> works, Duration timeout) {
   base::require_patience(timeout, "timeout");
+  require_works(works);
   const auto until = base::Deadline::in(timeout);
   return std::ranges::all_of(works, [&](Work* work) { return work->wait_for(until.left()); });
 }

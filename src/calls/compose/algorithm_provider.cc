@@ -2,7 +2,7 @@
 
 namespace hocket::compose {
 
-// It runs wherever messages do.
+// Needs nothing of the machine: the engine runs on any messages.
 std::optional<Engine> AlgorithmProvider::probe(const Machine&) const { return std::nullopt; }
 
 }  // namespace hocket::compose

@@ -10,7 +10,7 @@
 namespace hocket {
 namespace {
 
-// Returns the first required feature that does not work.
+// Returns why no engine can run: the first required feature that does not work. Empty: none.
 std::string obstacle(const Machine& machine) {
   const auto broken = std::ranges::find_if(
       machine.features, [](const Feature& feature) { return feature.required && !feature.works; });

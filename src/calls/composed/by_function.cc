@@ -35,7 +35,8 @@ Task ByFunction::carry(engine::Call call) {
   end();
 }
 
-// Ends this call on all ranks in the same way. The communicator stays usable.
+// Throws the operator's failure. All ranks throw it for this call, and the communicator stays
+// usable.
 void ByFunction::raise(const algorithm::ByOperator::Fault& fault, std::uint64_t sequence) const {
   const std::string_view name = engine::name_of(signature_.kind);
   throw InvalidArgument(
@@ -51,7 +52,8 @@ void ByFunction::raise(const algorithm::ByOperator::Fault& fault, std::uint64_t 
              .sequence = sequence,
              .operation = std::string(name),
              .rank = rank_,
-             .peer = fault.rank});
+             .peer = fault.rank,
+             .reason = fault.text});
 }
 
 call::Plan plan_of(const Checked& made) {
@@ -63,16 +65,21 @@ call::Plan plan_of(const Checked& made) {
 
 namespace {
 
+call::Request request_of(const Checked& made) {
+  return {.kind = engine::kind_named(engine::name_of(made.engine->signature())),
+          .deadline = made.deadline};
+}
+
 std::shared_ptr<call::Operation> started(world::CommunicatorImpl& impl, const Checked& made) {
   world::AnyPlan plan = plan_of(made);
-  return impl.start_prepared(plan, {.deadline = made.deadline}, made.engine);
+  return impl.start_prepared(plan, request_of(made), made.engine);
 }
 
 }  // namespace
 
 void run(world::CommunicatorImpl& impl, const Checked& made) {
   world::AnyPlan plan = plan_of(made);
-  impl.run_prepared(plan, {.deadline = made.deadline});
+  impl.run_prepared(plan, request_of(made));
 }
 Work start(world::CommunicatorImpl& impl, const Checked& made) { return Work(started(impl, made)); }
 Prepared prepare(const std::shared_ptr<world::CommunicatorImpl>& impl, const Checked& made) {

@@ -55,7 +55,7 @@ class ByFunction : public engine::CollectiveEngine {
   algorithm::ByOperator by_operator_;
 };
 
-// The three ways to make such a call. Audits read `in` and `out`.
+// A checked call, to be run, started or prepared. Audits read `in` and `out`.
 struct Checked {
   std::shared_ptr<ByFunction> engine;
   const void* in = nullptr;

@@ -2,9 +2,8 @@
 // travel separately, because packing does not help them. All ranks pass the same list, so they make
 // the same division.
 //
-// Everything is checked, allocated and packed before the first part. If there are several parts,
-// the ranks then meet. After that no rank can refuse a part.
-// several, the ranks then meet, and know that no other rank refuses any of them.
+// Everything is checked, allocated and packed before the first part. If there are several parts, a
+// barrier follows. After it, no rank can refuse a part.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -24,7 +23,7 @@ using world::CommunicatorImpl;
 
 namespace {
 
-constexpr std::size_t kPackBelow = 128 * 1024;  // limit for packing; size of an array
+constexpr std::size_t kPackBelow = 128 * 1024;  // bytes; smaller arrays are packed
 
 std::byte* at(ArrayView view) { return static_cast<std::byte*>(view.data()); }
 
@@ -103,7 +102,7 @@ class Calls {
                     .op = common_.op,
                     .root = common_.root,
                     .count = first.out.count(),
-                    .digest = engine::digest_of_meeting(common_.kind, common_.digest)},
+                    .digest = common_.digest},
                    {.kind = Kind::kBarrier, .deadline = common_.deadline});
     }
     std::optional<call::Core::Commitment> bound;
@@ -161,7 +160,7 @@ std::string text_of(const ListedArray& piece, bool has_in) {
   return std::string(list) + "[" + std::to_string(piece.index) + "]";
 }
 
-// Packing accesses arrays before any call has checked them.
+// Throws for an invalid array, because packing accesses arrays before any call has checked them.
 void require_arrays(std::span<const ConstArrayView> in, std::span<const ArrayView> out) {
   const auto require = [&](ConstArrayView array, std::size_t index, bool is_out) {
     if (call::fault_of(array, "").empty()) return;
@@ -172,8 +171,8 @@ void require_arrays(std::span<const ConstArrayView> in, std::span<const ArrayVie
   for (std::size_t i = 0; i < out.size(); ++i) require(out[i], i, true);
 }
 
-// The order of writes depends on the sizes, so no array may overlap another's output. The call that
-// carries a pair checks the two arrays of the pair.
+// Throws if an array overlaps another array's output, because the order of writes depends on the
+// sizes. The two arrays of one pair are checked by the call that carries the pair.
 void require_apart(std::span<const ConstArrayView> in, std::span<const ArrayView> out) {
   std::vector<ListedArray> pieces;
   pieces.reserve(in.size() + out.size());
@@ -195,14 +194,16 @@ void require_apart(std::span<const ConstArrayView> in, std::span<const ArrayView
   }
 }
 
-// Packs arrays, makes an in-place call on the whole, and unpacks.
+// Packs arrays, makes an in-place call on the packed data, and unpacks.
 void packed_in_place(world::CommunicatorImpl& impl,
                      std::span<const ArrayView> arrays,
                      const call::Request& request,
                      bool may_overlap) {
   Calls calls(impl, request, arrays);
   const bool reduces = request.kind == Kind::kAllReduce;
-  impl.before_call(reduces ? Kind::kAllReduceCoalesced : Kind::kBroadcastCoalesced, [&] {
+  const call::Core::Whole whole(impl,
+                                reduces ? Kind::kAllReduceCoalesced : Kind::kBroadcastCoalesced);
+  impl.before_call(Kind::kNone, [&] {
     require_arrays({}, arrays);
     if (!may_overlap) require_apart({}, arrays);
     calls.sort_out(
@@ -262,7 +263,8 @@ void Communicator::all_gather_coalesced(std::span<const ConstArrayView> in,
   impl_->require_usable();
   const auto n = static_cast<std::size_t>(size());
   Calls calls(*impl_, {.kind = Kind::kAllGather, .deadline = o.deadline, .stream = o.stream}, out);
-  impl_->before_call(Kind::kAllGatherCoalesced, [&] {
+  const call::Core::Whole whole(*impl_, Kind::kAllGatherCoalesced);
+  impl_->before_call(Kind::kNone, [&] {
     require_arrays(in, out);
     check_pairs(in, out, size(), true);
     require_apart(in, out);
@@ -303,7 +305,8 @@ void Communicator::reduce_scatter_coalesced(std::span<const ConstArrayView> in,
       *impl_,
       {.kind = Kind::kReduceScatter, .op = o.op, .deadline = o.deadline, .stream = o.stream},
       out);
-  impl_->before_call(Kind::kReduceScatterCoalesced, [&] {
+  const call::Core::Whole whole(*impl_, Kind::kReduceScatterCoalesced);
+  impl_->before_call(Kind::kNone, [&] {
     require_arrays(in, out);
     check_pairs(in, out, size(), false);
     require_apart(in, out);

@@ -6,14 +6,16 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "calls/call/request.h"
 #include "calls/composed/min_max.h"
-#include "calls/device/calls.h"
+#include "calls/device/host_copies.h"
 #include "calls/world/communicator_impl.h"
 #include "engine/made_of_calls.h"
+#include "foundation/base/enumerator.h"
 #include "foundation/core/averages.h"
 #include "hocket/error.h"
 
@@ -33,27 +35,6 @@ bool is_compressible(DType dtype) {
 template <typename Part>
 auto before_call(Communicator& comm, Kind kind, const Part& part) {
   return comm.impl()->before_call(kind, part);
-}
-
-// Makes a call on copies in the host's memory. The network limits the speed, so the host may also
-// work for GPUs. Returns when the result is in place.
-void by_host(Communicator& comm,
-             ArrayView inout,
-             const std::optional<StreamRef>& stream,
-             const std::function<void(ArrayView)>& call,
-             const std::function<void(const InvalidArgument&)>& refuse) {
-  bool begun = false;
-  const auto on_copy = [&](ConstArrayView in, ArrayView out) {
-    begun = true;
-    if (in.bytes() > 0) std::memcpy(out.data(), in.data(), in.bytes());
-    call(out);
-  };
-  try {
-    comm.impl()->devices().on_host(inout, inout, stream, on_copy);
-  } catch (const InvalidArgument& reason) {
-    if (begun) throw;
-    refuse(reason);
-  }
 }
 
 void require_compressible(ArrayView inout, ReduceOp op) {
@@ -95,8 +76,8 @@ void from_floats(const std::vector<float>& floats, ArrayView out) {
   }
 }
 
-// The shares of the elements that each rank adds up. They have equal size; the last ones may be
-// shorter.
+// The shares of the elements that each rank adds up. All have equal size, except that the last
+// shares may be shorter.
 struct Shares {
   std::size_t count;
   std::size_t size;
@@ -145,7 +126,7 @@ void reduce_compressed(Communicator& comm,
   }
 }
 
-// Sums are carried in the accumulation type of `op` and rounded once.
+// An array whose sums are carried in the accumulation type of `op` and rounded once.
 class Carried {
  public:
   Carried(ArrayView array, ReduceOp op)
@@ -204,6 +185,7 @@ void reduce_between(Communicator& between,
 
 void require_hierarchical(ArrayView inout, const HierarchicalOptions& options) {
   call::require_array(inout, "inout");
+  base::require_enumerator(options.between, BetweenNodes::kCompressed, "between", "BetweenNodes");
   if (options.between == BetweenNodes::kCompressed) require_compressible(inout, options.op);
   if (!is_defined(options.op, inout.dtype())) {
     throw InvalidArgument(
@@ -211,7 +193,8 @@ void require_hierarchical(ArrayView inout, const HierarchicalOptions& options) {
   }
 }
 
-// An error of a node's first rank ends the call for the other nodes and for its own node.
+// Runs `part` before the first step. If it throws on a node's first rank, this ends the call for
+// the other nodes and for its own node.
 void before_steps(Communicator& within, Communicator& between, const std::function<void()>& part) {
   const auto in_node = [&] { before_call(within, kHierarchical, part); };
   if (within.rank() == 0) {
@@ -225,41 +208,40 @@ void before_steps(Communicator& within, Communicator& between, const std::functi
 
 void compressed_all_reduce(Communicator& comm, ArrayView inout, const ReduceOptions& options) {
   constexpr Kind kKind = Kind::kCompressedAllReduce;
+  const call::Core::Whole whole(*comm.impl(), kKind);
+  // The network limits the speed, so the host may also work for GPUs.
+  std::unique_ptr<device::HostCopies> copies;
+  ArrayView array = inout;
   auto floats = before_call(comm, kKind, [&] {
     call::require_array(inout, "inout");
     require_compressible(inout, options.op);
-    return inout.memory() == MemoryKind::kHost ? to_floats(inout) : std::vector<float>();
+    if (inout.memory() == MemoryKind::kCuda) {
+      copies = comm.impl()->copy_to_host(inout, inout, options.stream);
+      array = copies->out();
+    }
+    return to_floats(array);
   });
-  if (inout.memory() == MemoryKind::kCuda) {
-    return by_host(
-        comm,
-        inout,
-        options.stream,
-        [&](ArrayView copy) {
-          compressed_all_reduce(comm, copy, {.op = options.op, .deadline = options.deadline});
-        },
-        [&](const InvalidArgument& reason) { comm.impl()->refuse_call(kKind, reason.what()); });
-  }
   const bool is_mean = options.op == ReduceOp::kAvg;
   const float divisor = is_mean ? static_cast<float>(comm.size()) : 1;
   reduce_compressed(comm, kKind, floats, divisor, options.deadline);
-  from_floats(floats, inout);
+  from_floats(floats, array);
+  if (copies) copies->finish();
 }
 
 void hierarchical_all_reduce(Communicator& within,
                              Communicator& between,
                              ArrayView inout,
                              const HierarchicalOptions& options) {
+  const call::Core::Whole whole(*within.impl(), kHierarchical);
+  const call::Core::Whole whole_between(*between.impl(), kHierarchical);
   if (inout.memory() == MemoryKind::kCuda) {
-    before_steps(within, between, [&] { require_hierarchical(inout, options); });
-    return by_host(
-        within,
-        inout,
-        options.stream,
-        [&](ArrayView copy) { hierarchical_all_reduce(within, between, copy, options); },
-        [&](const InvalidArgument& reason) {
-          before_steps(within, between, [&] { throw InvalidArgument(reason.what()); });
-        });
+    std::unique_ptr<device::HostCopies> copies;
+    before_steps(within, between, [&] {
+      require_hierarchical(inout, options);
+      copies = within.impl()->copy_to_host(inout, inout, options.stream);
+    });
+    hierarchical_all_reduce(within, between, copies->out(), options);
+    return copies->finish();
   }
   const bool is_first = within.rank() == 0;
   const ReduceOp step = options.op == ReduceOp::kAvg ? ReduceOp::kSum : options.op;
@@ -269,14 +251,11 @@ void hierarchical_all_reduce(Communicator& within,
       require_hierarchical(inout, options);
       carried.emplace(inout, options.op);
     });
-    // A rank that only gives to a reduction leaves it before the others have entered.
+    // A rank that only sends to a reduction may leave it before the other ranks have entered. So
+    // all ranks synchronize first.
     within.impl()->run_as(
-        {.kind = engine::Kind::kBarrier,
-         .dtype = inout.dtype(),
-         .op = options.op,
-         .count = inout.count(),
-         .digest = engine::digest_of_meeting(engine::Kind::kAllReduce, inout.count())},
-        {.kind = engine::Kind::kBarrier, .deadline = options.deadline});
+        {.kind = Kind::kBarrier, .dtype = inout.dtype(), .op = options.op, .count = inout.count()},
+        {.kind = Kind::kBarrier, .deadline = options.deadline});
     const call::Core::Commitment bound(*within.impl());
     within.reduce(carried->view(), {.op = step, .root = 0, .deadline = options.deadline});
   };
@@ -297,8 +276,7 @@ void hierarchical_all_reduce(Communicator& within,
 void hierarchical_all_reduce(Communicator& comm,
                              ArrayView inout,
                              const HierarchicalOptions& options) {
-  // Both are made first. All ranks of `comm` take part in that, and no rank waits in `comm`
-  // afterwards.
+  // Both communicators are made first, by all ranks of `comm`. Afterwards no rank waits in `comm`.
   Communicator& within = comm.intra_node();
   Communicator& between = comm.inter_node();
   hierarchical_all_reduce(within, between, inout, options);

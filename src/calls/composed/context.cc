@@ -7,8 +7,7 @@
 namespace hocket {
 namespace {
 
-// The process's context. Libraries that do not know each other must find it, so it cannot be passed
-// to them.
+// The process's context. It is global, because libraries that do not know each other must find it.
 struct Current {
   std::mutex mutex;
   std::shared_ptr<Context> context;

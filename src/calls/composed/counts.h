@@ -10,7 +10,7 @@
 
 namespace hocket::composed {
 
-// Returns a request after which `theirs[r]` is what rank r has as `mine` of this rank. No rank
+// Returns the request of an exchange: mine[r] goes to rank r, and theirs[r] comes from it. No rank
 // leaves the call before all have entered it.
 call::Request exchange_of_counts(const std::vector<std::size_t>& mine,
                                  std::vector<std::size_t>& theirs,

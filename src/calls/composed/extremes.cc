@@ -39,7 +39,8 @@ T load(const std::byte* at) noexcept {
   return value;
 }
 
-// Returns whether `b` is the extreme. If both are equal, it is `a`, which comes first.
+// Returns whether `b` replaces `a` as the extreme. If they are equal, `a` stays, because it comes
+// first. A NaN replaces a number.
 template <typename T, bool kLeast>
 bool is_more(T a, T b) noexcept {
   if constexpr (!kHasOrder<T>) {
@@ -50,14 +51,16 @@ bool is_more(T a, T b) noexcept {
   }
 }
 
-// Entries of one size: an element, its rank, and its index there.
+// Combines entries of one size: `left` keeps the extreme of each pair. An entry is packed:
+//
+//   element | rank (4 bytes) | index of 0, 1, 2, 4 or 8 bytes
 template <typename T, bool kLeast, std::size_t kIndexBytes>
 void combine_entries(std::byte* left, const std::byte* right, std::size_t count) noexcept {
   constexpr std::size_t kEntry = sizeof(T) + sizeof(std::int32_t) + kIndexBytes;
   for (std::size_t i = 0; i < count; ++i) {
     std::byte* const a = left + i * kEntry;
     const std::byte* const b = right + i * kEntry;
-    // Without a branch, because the processor would mispredict it half of the time.
+    // Selects without a branch, because the processor would mispredict it half of the time.
     std::array<std::byte, kEntry> entry, other;
     std::memcpy(entry.data(), a, kEntry);
     std::memcpy(other.data(), b, kEntry);
@@ -105,7 +108,7 @@ void unpack_entries(const ArrayAddresses& to, const std::byte* from, std::size_t
   }
 }
 
-// The operations on entries of one size. The compiler knows all sizes.
+// The operations on entries of one size. All sizes are known at compile time.
 struct EntryLoops {
   void (*pack)(std::byte*, const ArrayAddresses&, std::int32_t rank, std::size_t) noexcept;
   void (*combine)(std::byte*, const std::byte*, std::size_t) noexcept;
@@ -242,8 +245,8 @@ void require_sound(ReduceOp op,
   }
 }
 
-// Returns a digest that distinguishes the call from an all_reduce, and calls with an index from
-// those without.
+// Returns a digest that distinguishes the call from an all_reduce. It also distinguishes calls with
+// an index from calls without.
 std::uint64_t digest_of(ConstArrayView in, const std::optional<ConstArrayView>& index) {
   const auto order = in.order() == MemoryOrder::kFortran ? MemoryOrder::kFortran : MemoryOrder::kC;
   const std::uint64_t with = index ? 1 + static_cast<std::uint64_t>(index->dtype()) : 0;

@@ -1,5 +1,5 @@
-// Ranks as a grid. The messages of an exchange are those of python/hocket/grid.py, in its order, so
-// that ranks of both languages may take part.
+// Ranks as a grid. python/hocket/grid.py sends the same messages in the same order, so that ranks
+// of both languages may take part in an exchange.
 #include "hocket/grid.h"
 
 #include <fmt/format.h>
@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "calls/composed/strided_checks.h"
 #include "calls/world/communicator_impl.h"
 
 namespace hocket {
@@ -39,7 +40,8 @@ std::vector<int> whole_shape(std::vector<int> shape, int size) {
   return shape;
 }
 
-// One direction along an axis.
+// The exchange in one direction along an axis: `mine` goes to `destination`, and `border` comes
+// from `source`.
 struct Direction {
   int destination;
   StridedView mine;
@@ -90,10 +92,10 @@ int Grid::rank_of(std::span<const int> coordinates) const {
 }
 
 Shift Grid::shift(int axis, int distance) const {
-  return {.source = beside(axis, -distance), .destination = beside(axis, distance)};
+  return {.source = beside(axis, -std::int64_t{distance}), .destination = beside(axis, distance)};
 }
 
-int Grid::beside(int axis, int distance) const {
+int Grid::beside(int axis, std::int64_t distance) const {
   const int axes = static_cast<int>(shape_.size());
   if (axis < 0 || axis >= axes) {
     throw InvalidArgument(fmt::format("axis is {}, and the grid has {}", axis, axes));
@@ -102,9 +104,10 @@ int Grid::beside(int axis, int distance) const {
   const int extent = shape_[static_cast<std::size_t>(axis)];
   int& along = place[static_cast<std::size_t>(axis)];
   // A distance of any size must not overflow.
-  along = periodic_[static_cast<std::size_t>(axis)] ? (along + distance % extent) % extent
-          : distance > extent || distance < -extent ? -1
-                                                    : along + distance;
+  const bool is_periodic = periodic_[static_cast<std::size_t>(axis)];
+  along = !is_periodic && (distance > extent || distance < -extent)
+              ? -1
+              : along + static_cast<int>(is_periodic ? distance % extent : distance);
   return rank_of(place);
 }
 
@@ -124,6 +127,7 @@ void Grid::neighbour_exchange(const StridedView& x,
                                       x.shape.size(),
                                       axes));
   }
+  composed::require_writable(x, "x");
   std::vector<Direction> directions;
   for (std::size_t axis = 0; axis < axes; ++axis) {
     const auto [before, behind] = halo[axis];

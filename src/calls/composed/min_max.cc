@@ -20,7 +20,8 @@ struct ValueRange {
 };
 static_assert(sizeof(ValueRange) == 8);
 
-// Uses explicit lanes, because compilers do not reorder float operations.
+// Returns the range of a block. It uses explicit lanes, because compilers do not reorder float
+// operations.
 ValueRange range_of(const float* in, std::size_t count) noexcept {
   constexpr std::size_t kLanes = 16;
   std::array<float, kLanes> least, greatest, probe;

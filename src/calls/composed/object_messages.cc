@@ -1,5 +1,5 @@
 // Objects between two ranks. The first message has the size, and as many bytes as fit. A second
-// one, under a tag of its own, has the rest. So other messages may come between the two.
+// message, under its own tag, has the rest. So other messages may come between the two.
 
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@ using engine::Envelope;
 using engine::PointToPoint;
 using engine::Task;
 
-// Each rest has a tag of its own, from this one on.
+// The tag of a rest is this tag plus the object's number.
 constexpr engine::Tag kObjectTag = engine::kStagedTag << 1;
 
 // The first message of an object.
@@ -33,7 +33,7 @@ struct Opening {
   static constexpr std::uint64_t kObject = 0x32746a626f6b6368;
   std::uint64_t what = kObject;
   std::uint64_t size = 0;
-  std::uint64_t number = 0;  // of the rest
+  std::uint64_t number = 0;  // the number in the tag of the rest
   std::array<std::byte, 232> part{};
 
   std::size_t part_size() const { return std::min<std::size_t>(size, part.size()); }
@@ -50,12 +50,12 @@ ConstArrayView view_of(std::span<const std::byte> bytes) {
   return {bytes.data(), bytes.size(), DType::kUInt8};
 }
 
-// An object that is being sent, or received.
+// The state of an object that is being sent or received.
 struct Travelling {
   std::vector<std::byte> bytes;
   Opening opening;
   Received from;
-  std::string fault;  // what has come is no object
+  std::string fault;  // the error, if the received bytes are no object
 
   std::span<std::byte> rest() { return std::span(bytes).subspan(opening.part_size()); }
 };
@@ -85,8 +85,8 @@ Task receive_first(PointToPoint& via, Envelope from, Travelling& taken) {
   taken.from = call::received_of(sender);
 }
 
-// Allocates memory for the message that has arrived, not for the announced size, which the sender
-// could forge.
+// Receives the rest of an object. Allocates memory only after a rest of the announced size has
+// arrived, because a sender could forge the announced size.
 Task receive_rest(PointToPoint& via, Travelling& taken) {
   const Envelope wanted = taken.opening.rest(taken.from.source);
   std::optional<Envelope> next;
@@ -112,7 +112,7 @@ Task receive_rest(PointToPoint& via, Travelling& taken) {
   });
 }
 
-// Throws nothing that is wrong with what has come: that would end all calls that are under way.
+// Stores errors in the received data instead of throwing them, which would end all pending calls.
 Task receive_both(PointToPoint& via, Envelope from, SharedTravelling taken) {
   co_await receive_first(via, from, *taken);
   Opening& opening = taken->opening;
@@ -156,8 +156,8 @@ ReceivedObject unpacked(const Travelling& taken) {
   return {decode(taken.bytes), taken.from};
 }
 
-// Does `run` for a message that is to be sent to somebody, or received: with its envelope and what
-// travels, in the turn.
+// Calls `run` in the turn, with the envelope and the state of an object's message to send or
+// receive.
 template <typename Run>
 void sending(Communicator& comm,
              const Object& object,
@@ -199,7 +199,7 @@ void send_object(Communicator& comm,
           [&](auto& impl, const Envelope& to, SharedTravelling sent) {
             if (to.peer == kNullRank) return;
             auto traced = impl.tracing().sends(to, view_of(sent->opening.bytes()));
-            impl.run_message(
+            impl.message_calls.run(
                 send_both(impl.messages(), to, sent), whole(to, true), options.deadline);
             traced.end(false);
           });
@@ -212,7 +212,7 @@ ReceivedObject recv_object(Communicator& comm, int source, const MessageOptions&
     if (from.peer == kNullRank) return;
     auto traced = impl.tracing().receives(
         from, {taken->opening.bytes().data(), sizeof(Opening), DType::kUInt8});
-    impl.run_message(
+    impl.message_calls.run(
         receive_both(impl.messages(), from, taken), whole(from, false), options.deadline);
     traced.set_sender(taken->from);
     traced.end(false);
@@ -232,8 +232,8 @@ Work send_object_async(Communicator& comm,
           [&](auto& impl, const Envelope& to, SharedTravelling sent) {
             started =
                 to.peer == kNullRank
-                    ? impl.ended_message()
-                    : impl.start_message(
+                    ? impl.message_calls.ended()
+                    : impl.message_calls.start(
                           send_both(impl.messages(), to, sent), whole(to, true), options.deadline);
           });
   return Work(std::move(started));
@@ -248,8 +248,8 @@ ObjectWork<ReceivedObject> recv_object_async(Communicator& comm,
     received = taken;
     started =
         from.peer == kNullRank
-            ? impl.ended_message()
-            : impl.start_message(
+            ? impl.message_calls.ended()
+            : impl.message_calls.start(
                   receive_both(impl.messages(), from, taken), whole(from, false), options.deadline);
   });
   return {Work(std::move(started)), [received] { return unpacked(*received); }};

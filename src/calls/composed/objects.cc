@@ -28,42 +28,10 @@ using Bytes = std::vector<std::byte>;
 using call::Request;
 using engine::Kind;
 
-// See CommunicatorImpl::before_call. `call` is the name of the call.
+// See CommunicatorImpl::before_call.
 template <typename Part>
-auto before_call(Communicator& comm, const char* call, const Part& part) {
-  return comm.impl()->before_call(engine::Kind::kNone, [&] {
-    try {
-      return part();
-    } catch (const InvalidArgument& error) {
-      throw InvalidArgument(fmt::format("{}: {}", call, error.what()));
-    }
-  });
-}
-
-// The facts of an error of one part of `call`, with the name of the whole.
-Status of_whole(const char* call, const Error& error) {
-  Status status = error.status();
-  status.operation = call;
-  status.message = fmt::format("{}: {}", call, status.message);
-  return status;
-}
-
-// Runs the parts of `call`. Their errors name it: the program has made no other call.
-template <typename Parts>
-auto whole_call(const char* call, const Parts& parts) {
-  try {
-    return parts();
-  } catch (const PeerDied& e) {
-    throw PeerDied(of_whole(call, e), e.rank(), e.pid(), e.signal());
-  } catch (const DeadlockError& e) {
-    throw DeadlockError(of_whole(call, e), e.missing(), e.calls());
-  } catch (const DeadlineExceeded& e) {
-    throw DeadlineExceeded(of_whole(call, e), e.missing(), e.calls());
-  } catch (const Mismatch& e) {
-    throw Mismatch(of_whole(call, e), e.calls());
-  } catch (const Aborted& e) {
-    throw Aborted(of_whole(call, e));
-  }  // a refusal names it already: see before_call
+auto before_call(Communicator& comm, const Part& part) {
+  return comm.impl()->before_call(Kind::kNone, part);
 }
 
 // The time limit of a call that consists of several parts.
@@ -91,11 +59,25 @@ Sizes room_for_all(const Communicator& comm) {
   return Sizes(static_cast<std::size_t>(std::max(comm.size(), 0)));
 }
 
-// A rank's bytes, and memory for the sizes of all ranks.
+// A rank's bytes, and memory for the sizes of all ranks. For the root of a scatter: the bytes of
+// all objects, and their sizes.
 struct Contribution {
   Bytes bytes;
   Sizes sizes;
 };
+
+// Encodes this rank's object if it `sends`; else the bytes are empty.
+Contribution contribution_of(const Communicator& comm, const Object& object, bool sends = true) {
+  return {.bytes = sends ? encode(object) : Bytes(), .sizes = room_for_all(comm)};
+}
+Contribution contribution_to_root(const Communicator& comm, const Object& object, int root) {
+  call::require_rank("root", root, comm.size());
+  return contribution_of(comm, object);
+}
+Contribution contribution_of_root(const Communicator& comm, const Object& object, int root) {
+  call::require_rank("root", root, comm.size());
+  return contribution_of(comm, object, comm.rank() == root);
+}
 
 void exchange_sizes(Communicator& comm, Contribution& mine, const TimeLeft& time) {
   std::uint64_t size = mine.bytes.size();
@@ -117,12 +99,13 @@ std::vector<Object> decode_parts(std::span<const std::byte> bytes,
   return objects;
 }
 
-// Encodes the objects that a root scatters, one after the other, with their sizes. Used at the root
-// alone.
-Contribution encode_batch(std::span<const Object> objects, int ranks) {
-  if (objects.size() != static_cast<std::size_t>(ranks)) {
+// Encodes the objects that a root scatters, one after the other, with their sizes.
+Contribution batch_of_root(const Communicator& comm, std::span<const Object> objects, int root) {
+  call::require_rank("root", root, comm.size());
+  if (comm.rank() != root) return {.bytes = {}, .sizes = room_for_all(comm)};
+  if (objects.size() != static_cast<std::size_t>(comm.size())) {
     throw InvalidArgument(fmt::format(
-        "the root passed {} objects for {} ranks; pass one a rank", objects.size(), ranks));
+        "the root passed {} objects for {} ranks; pass one a rank", objects.size(), comm.size()));
   }
   Contribution batch;
   for (const Object& object : objects) {
@@ -135,10 +118,9 @@ Contribution encode_batch(std::span<const Object> objects, int ranks) {
 
 // The memory of a call that has been started.
 struct Started {
-  Bytes mine;
+  Contribution mine;
   std::uint64_t size = 0;
-  Sizes counts;  // the parts of `mine`, if it has several
-  Sizes sizes;   // of all ranks' parts
+  Sizes sizes;  // for a scatter: sizes of the objects, by rank
   Bytes all;
 };
 using Shared = std::shared_ptr<Started>;
@@ -147,121 +129,85 @@ ConstArrayView view(const Bytes& bytes) { return {bytes.data(), bytes.size(), DT
 ArrayView view(Bytes& bytes) { return {bytes.data(), bytes.size(), DType::kUInt8}; }
 ArrayView view(Sizes& sizes) { return {sizes.data(), sizes.size(), DType::kUInt64}; }
 
-// Starts the exchange of sizes, and the call that `second` describes once they are known.
+// Starts the exchange of sizes, and the call that `second` describes once the sizes are known.
 template <typename First, typename Second>
 Work start(Communicator& comm,
-           const char* call,
-           Kind kind,
+           Kind whole,
            std::optional<Duration> deadline,
            const Shared& made,
            First first,
            Second second) {
-  const auto named = [call](const auto& part) {
-    try {
-      return part();
-    } catch (const InvalidArgument& error) {
-      throw InvalidArgument(fmt::format("{}: {}", call, error.what()));
-    }
-  };
-  return Work(comm.impl()->start_two_parts(
-      kind,
-      [&] { return named(first); },
-      [named, second = std::move(second)] { return named(second); },
-      deadline,
-      made));
+  return Work(comm.impl()->start_two_parts({.whole = whole,
+                                            .first = std::move(first),
+                                            .second = std::move(second),
+                                            .deadline = deadline,
+                                            .keep = made}));
 }
 
-Request exchange_of_sizes(const Communicator& comm,
-                          Started& made,
-                          const std::optional<Duration>& deadline) {
-  made.size = made.mine.size();
-  made.sizes = room_for_all(comm);
+Request exchange_of_sizes(Started& made, const std::optional<Duration>& deadline) {
+  made.size = made.mine.bytes.size();
   return {.kind = Kind::kAllGather,
           .in = {&made.size, 1, DType::kUInt64},
-          .out = view(made.sizes),
+          .out = view(made.mine.sizes),
           .deadline = deadline};
 }
 
 }  // namespace
 
 Object broadcast_object(Communicator& comm, const Object& object, const RootOptions& options) {
-  constexpr const char* kCall = "broadcast_object";
-  return whole_call(kCall, [&] {
-    const TimeLeft time(comm, options.deadline);
-    const bool is_root = comm.rank() == options.root;
-    auto mine = before_call(comm, kCall, [&] {
-      call::require_rank("root", options.root, comm.size());
-      return Contribution{.bytes = is_root ? encode(object) : Bytes(), .sizes = room_for_all(comm)};
-    });
-    exchange_sizes(comm, mine, time);
-    before_call(comm, kCall, [&] {
-      mine.bytes.resize(mine.sizes[static_cast<std::size_t>(options.root)]);
-    });
-    comm.broadcast(mine.bytes, time.root(options.root));
-    return is_root ? object : decode(mine.bytes);
-  });
+  const call::Core::Whole whole(*comm.impl(), Kind::kBroadcastObject);
+  const TimeLeft time(comm, options.deadline);
+  const bool is_root = comm.rank() == options.root;
+  auto mine = before_call(comm, [&] { return contribution_of_root(comm, object, options.root); });
+  exchange_sizes(comm, mine, time);
+  before_call(comm, [&] { mine.bytes.resize(mine.sizes[static_cast<std::size_t>(options.root)]); });
+  comm.broadcast(mine.bytes, time.root(options.root));
+  return is_root ? object : decode(mine.bytes);
 }
 
 std::vector<Object> gather_object(Communicator& comm,
                                   const Object& object,
                                   const RootOptions& options) {
-  constexpr const char* kCall = "gather_object";
-  return whole_call(kCall, [&] {
-    const TimeLeft time(comm, options.deadline);
-    auto mine = before_call(comm, kCall, [&] {
-      call::require_rank("root", options.root, comm.size());
-      return Contribution{.bytes = encode(object), .sizes = room_for_all(comm)};
-    });
-    exchange_sizes(comm, mine, time);
-    if (comm.rank() != options.root) {
-      comm.gather_v(mine.bytes, ArrayView(), Parts{.counts = mine.sizes}, time.root(options.root));
-      return std::vector<Object>();
-    }
-    auto all = before_call(comm, kCall, [&] { return Bytes(total(mine.sizes)); });
-    comm.gather_v(mine.bytes, all, Parts{.counts = mine.sizes}, time.root(options.root));
-    return decode_parts(all, mine.sizes);
-  });
+  const call::Core::Whole whole(*comm.impl(), Kind::kGatherObject);
+  const TimeLeft time(comm, options.deadline);
+  auto mine = before_call(comm, [&] { return contribution_to_root(comm, object, options.root); });
+  exchange_sizes(comm, mine, time);
+  if (comm.rank() != options.root) {
+    comm.gather_v(mine.bytes, ArrayView(), Parts{.counts = mine.sizes}, time.root(options.root));
+    return std::vector<Object>();
+  }
+  auto all = before_call(comm, [&] { return Bytes(total(mine.sizes)); });
+  comm.gather_v(mine.bytes, all, Parts{.counts = mine.sizes}, time.root(options.root));
+  return decode_parts(all, mine.sizes);
 }
 
 std::vector<Object> all_gather_object(Communicator& comm,
                                       const Object& object,
                                       const CallOptions& options) {
-  constexpr const char* kCall = "all_gather_object";
-  return whole_call(kCall, [&] {
-    const TimeLeft time(comm, options.deadline);
-    auto mine = before_call(comm, kCall, [&] {
-      return Contribution{.bytes = encode(object), .sizes = room_for_all(comm)};
-    });
-    exchange_sizes(comm, mine, time);
-    auto all = before_call(comm, kCall, [&] { return Bytes(total(mine.sizes)); });
-    comm.all_gather_v(mine.bytes, all, Parts{.counts = mine.sizes}, time.call());
-    return decode_parts(all, mine.sizes);
-  });
+  const call::Core::Whole whole(*comm.impl(), Kind::kAllGatherObject);
+  const TimeLeft time(comm, options.deadline);
+  auto mine = before_call(comm, [&] { return contribution_of(comm, object); });
+  exchange_sizes(comm, mine, time);
+  auto all = before_call(comm, [&] { return Bytes(total(mine.sizes)); });
+  comm.all_gather_v(mine.bytes, all, Parts{.counts = mine.sizes}, time.call());
+  return decode_parts(all, mine.sizes);
 }
 
 Object scatter_object(Communicator& comm,
                       std::span<const Object> objects,
                       const RootOptions& options) {
-  constexpr const char* kCall = "scatter_object";
-  return whole_call(kCall, [&] {
-    const TimeLeft time(comm, options.deadline);
-    Contribution mine;
-    Sizes sizes;  // of the objects from each rank
-    before_call(comm, kCall, [&] {
-      call::require_rank("root", options.root, comm.size());
-      sizes = room_for_all(comm);
-      if (comm.rank() == options.root) {
-        mine = encode_batch(objects, comm.size());
-      } else {
-        mine.sizes = sizes;
-      }
-    });
-    comm.all_to_all(mine.sizes, sizes, time.call());
-    auto bytes = before_call(
-        comm, kCall, [&] { return Bytes(sizes[static_cast<std::size_t>(options.root)]); });
-    comm.scatter_v(mine.bytes, Parts{.counts = mine.sizes}, bytes, time.root(options.root));
-    return decode(bytes);
+  const call::Core::Whole whole(*comm.impl(), Kind::kScatterObject);
+  const TimeLeft time(comm, options.deadline);
+  Sizes sizes;  // sizes of the objects, by rank
+  auto mine = before_call(comm, [&] {
+    sizes = room_for_all(comm);
+    return batch_of_root(comm, objects, options.root);
   });
+  comm.all_to_all(mine.sizes, sizes, time.call());
+  auto bytes =
+      before_call(comm, [&] { return Bytes(sizes[static_cast<std::size_t>(options.root)]); });
+  comm.scatter_v(mine.bytes, Parts{.counts = mine.sizes}, bytes, time.root(options.root));
+  return decode(bytes);
 }
 
 // --- Without waiting ----------------------------------------------------------------------------
@@ -273,25 +219,23 @@ ObjectWork<Object> broadcast_object_async(Communicator& comm,
   const bool is_root = comm.rank() == options.root;
   Work work = start(
       comm,
-      "broadcast_object",
-      Kind::kBroadcast,
+      Kind::kBroadcastObject,
       options.deadline,
       made,
       [&] {
-        call::require_rank("root", options.root, comm.size());
-        if (is_root) made->mine = encode(object);
-        return exchange_of_sizes(comm, *made, options.deadline);
+        made->mine = contribution_of_root(comm, object, options.root);
+        return exchange_of_sizes(*made, options.deadline);
       },
       [&its = *made, root = options.root, deadline = options.deadline] {
-        its.mine.resize(its.sizes[static_cast<std::size_t>(root)]);
+        its.mine.bytes.resize(its.mine.sizes[static_cast<std::size_t>(root)]);
         return Request{.kind = Kind::kBroadcast,
-                       .out = view(its.mine),
+                       .out = view(its.mine.bytes),
                        .in_place = true,
                        .root = root,
                        .deadline = deadline};
       });
   return {std::move(work),
-          [made, object, is_root] { return is_root ? object : decode(made->mine); }};
+          [made, object, is_root] { return is_root ? object : decode(made->mine.bytes); }};
 }
 
 ObjectWork<std::vector<Object>> gather_object_async(Communicator& comm,
@@ -301,26 +245,24 @@ ObjectWork<std::vector<Object>> gather_object_async(Communicator& comm,
   const bool is_root = comm.rank() == options.root;
   Work work = start(
       comm,
-      "gather_object",
-      Kind::kGatherV,
+      Kind::kGatherObject,
       options.deadline,
       made,
       [&] {
-        call::require_rank("root", options.root, comm.size());
-        made->mine = encode(object);
-        return exchange_of_sizes(comm, *made, options.deadline);
+        made->mine = contribution_to_root(comm, object, options.root);
+        return exchange_of_sizes(*made, options.deadline);
       },
       [&its = *made, is_root, root = options.root, deadline = options.deadline] {
-        if (is_root) its.all.resize(total(its.sizes));
+        if (is_root) its.all.resize(total(its.mine.sizes));
         return Request{.kind = Kind::kGatherV,
-                       .in = view(std::as_const(its.mine)),
+                       .in = view(std::as_const(its.mine.bytes)),
                        .out = is_root ? view(its.all) : ArrayView(),
                        .root = root,
-                       .out_parts = {.counts = its.sizes},
+                       .out_parts = {.counts = its.mine.sizes},
                        .deadline = deadline};
       });
   return {std::move(work), [made, is_root] {
-            return is_root ? decode_parts(made->all, made->sizes) : std::vector<Object>();
+            return is_root ? decode_parts(made->all, made->mine.sizes) : std::vector<Object>();
           }};
 }
 
@@ -330,23 +272,22 @@ ObjectWork<std::vector<Object>> all_gather_object_async(Communicator& comm,
   const auto made = std::make_shared<Started>();
   Work work = start(
       comm,
-      "all_gather_object",
-      Kind::kAllGatherV,
+      Kind::kAllGatherObject,
       options.deadline,
       made,
       [&] {
-        made->mine = encode(object);
-        return exchange_of_sizes(comm, *made, options.deadline);
+        made->mine = contribution_of(comm, object);
+        return exchange_of_sizes(*made, options.deadline);
       },
       [&its = *made, deadline = options.deadline] {
-        its.all.resize(total(its.sizes));
+        its.all.resize(total(its.mine.sizes));
         return Request{.kind = Kind::kAllGatherV,
-                       .in = view(std::as_const(its.mine)),
+                       .in = view(std::as_const(its.mine.bytes)),
                        .out = view(its.all),
-                       .out_parts = {.counts = its.sizes},
+                       .out_parts = {.counts = its.mine.sizes},
                        .deadline = deadline};
       });
-  return {std::move(work), [made] { return decode_parts(made->all, made->sizes); }};
+  return {std::move(work), [made] { return decode_parts(made->all, made->mine.sizes); }};
 }
 
 ObjectWork<Object> scatter_object_async(Communicator& comm,
@@ -355,27 +296,21 @@ ObjectWork<Object> scatter_object_async(Communicator& comm,
   const auto made = std::make_shared<Started>();
   Work work = start(
       comm,
-      "scatter_object",
-      Kind::kScatterV,
+      Kind::kScatterObject,
       options.deadline,
       made,
       [&] {
-        call::require_rank("root", options.root, comm.size());
-        made->counts = made->sizes = room_for_all(comm);
-        if (comm.rank() == options.root) {
-          Contribution batch = encode_batch(objects, comm.size());
-          made->mine = std::move(batch.bytes);
-          made->counts = std::move(batch.sizes);
-        }
-        return composed::exchange_of_counts(made->counts, made->sizes, options.deadline);
+        made->sizes = room_for_all(comm);
+        made->mine = batch_of_root(comm, objects, options.root);
+        return composed::exchange_of_counts(made->mine.sizes, made->sizes, options.deadline);
       },
       [&its = *made, root = options.root, deadline = options.deadline] {
         its.all.resize(its.sizes[static_cast<std::size_t>(root)]);
         return Request{.kind = Kind::kScatterV,
-                       .in = view(std::as_const(its.mine)),
+                       .in = view(std::as_const(its.mine.bytes)),
                        .out = view(its.all),
                        .root = root,
-                       .in_parts = {.counts = its.counts},
+                       .in_parts = {.counts = its.mine.sizes},
                        .deadline = deadline};
       });
   return {std::move(work), [made] { return decode(made->all); }};

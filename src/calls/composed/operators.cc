@@ -67,7 +67,8 @@ class AskedReduction {
   Prepared prepare() const { return composed::prepare(impl_, made()); }
 
  private:
-  // An error is reported to the other ranks.
+  // Checks the arguments, and makes the engine of this call. An error is reported to the other
+  // ranks.
   composed::Checked made() const {
     return impl_->before_call(kind_, [&] {
       require_sound();
@@ -147,7 +148,7 @@ class AskedReduction {
     throw InvalidArgument(
         "in and out overlap without being the same array; use one array for both, or two apart");
   }
-  // Returns the number of elements that are divided into rounds.
+  // Returns the number of elements of a result: for a reduce_scatter, of one rank's share.
   std::size_t length() const { return is_scattered() ? in_.count() / n_ : in_.count(); }
 
   const std::shared_ptr<world::CommunicatorImpl>& impl_;

@@ -22,7 +22,7 @@
 #include <optional>
 #include <type_traits>
 
-#include "calls/device/calls.h"
+#include "calls/device/host_copies.h"
 #include "calls/world/communicator_impl.h"
 #include "foundation/core/averages.h"
 #include "hocket/error.h"
@@ -81,7 +81,8 @@ class Tree {
   Tree(std::uint64_t shards, std::size_t count, DType type)
       : shards_(shards), count_(count), type_(type) {}
 
-  // Writes the value of `node` to `out`. `leaf(node, out)` writes the node's value if it knows it.
+  // Writes the value of `node` to `out`. `leaf(node, out)` writes the value of a node that it
+  // knows, and then returns true.
   template <typename Leaf>
   void sum(Node node, std::byte* out, const Leaf& leaf) const {
     if (leaf(node, out)) return;
@@ -112,8 +113,8 @@ Slice slice_of(int rank, int size, std::size_t total) {
   return {first, std::min(each, total - first)};
 }
 
-// The NaN that a sum gives depends on the order of its terms and on the infinities in it. This
-// makes all NaNs equal.
+// Makes all NaNs equal. The NaN that a sum gives depends on the order of its terms and on the
+// infinities in it.
 template <typename T>
 void make_nans_alike(std::vector<std::byte>& sums) {
   for (std::size_t at = 0; at + sizeof(T) <= sums.size(); at += sizeof(T)) {
@@ -159,7 +160,7 @@ class ReproducibleSum {
   }
 
  private:
-  // The data that each rank sends to each rank.
+  // The data that this rank sends to each rank, and receives from it.
   struct Exchange {
     std::vector<std::size_t> send, receive;  // bytes
     std::vector<std::byte> outgoing, incoming;
@@ -201,10 +202,17 @@ class ReproducibleSum {
     return std::vector<std::uint64_t>(static_cast<std::size_t>(impl_.size()));
   }
 
+  // Returns the record of a part of the call that needs all ranks.
+  Signature meeting() const {
+    Signature shown = shown_;
+    shown.digest = engine::kMeetsAll;
+    return shown;
+  }
+
   // Gathers every rank's number of shards.
   void learn_shards(std::vector<std::uint64_t>& counts) {
     const std::uint64_t mine = out_.count() == 0 ? 0 : in_.count() / out_.count();
-    impl_.run_as(shown_,
+    impl_.run_as(meeting(),
                  {.kind = Kind::kAllGather,
                   .in = {&mine, 1, DType::kUInt64},
                   .out = {counts.data(), counts.size(), DType::kUInt64},
@@ -264,12 +272,13 @@ class ReproducibleSum {
   }
 
   void exchange(Exchange& of) {
-    // A rank without data for the others would leave the call before they can refuse it.
+    // A rank that has no data for other ranks would leave the call before these can refuse it. So
+    // all ranks meet first.
     const bool have_all = std::ranges::none_of(nodes_, &std::vector<Node>::empty) &&
                           slice(impl_.size() - 1).count != 0;
     std::optional<call::Core::Commitment> bound;
     if (!have_all) {
-      impl_.run_as(shown_, {.kind = Kind::kBarrier, .deadline = options_.deadline});
+      impl_.run_as(meeting(), {.kind = Kind::kBarrier, .deadline = options_.deadline});
       bound.emplace(impl_);
     }
     impl_.run_as(shown_,
@@ -333,10 +342,10 @@ void Communicator::reproducible_sum(ConstArrayView shards,
                                     ArrayView out,
                                     const ReduceOptions& options) {
   if (shards.memory() == MemoryKind::kCuda || out.memory() == MemoryKind::kCuda) {
-    const auto sum = [&](ConstArrayView in, ArrayView result) {
-      ReproducibleSum(*impl_, in, result, options).run();
-    };
-    impl_->devices().on_host(shards, out, options.stream, sum);
+    const auto copies = impl_->before_call(
+        Kind::kReproducibleSum, [&] { return impl_->copy_to_host(shards, out, options.stream); });
+    ReproducibleSum(*impl_, copies->in(), copies->out(), options).run();
+    copies->finish();
     return;
   }
   ReproducibleSum(*impl_, shards, out, options).run();

@@ -14,11 +14,14 @@
 #include "calls/composed/sparse_layout.h"
 #include "calls/composed/sparse_math.h"
 #include "calls/world/communicator_impl.h"
+#include "foundation/base/enumerator.h"
 #include "hocket/error.h"
 
 namespace hocket {
 
 using composed::kSparseWords;
+using engine::Kind;
+using Whole = call::Core::Whole;
 
 namespace {
 
@@ -30,7 +33,7 @@ std::size_t rank_count(const Communicator& comm) { return static_cast<std::size_
 // See CommunicatorImpl::before_call.
 template <typename Part>
 auto before_sparse_call(Communicator& comm, const Part& part) {
-  return comm.impl()->before_call(engine::Kind::kNone, part);
+  return comm.impl()->before_call(Kind::kNone, part);
 }
 
 Words encode(std::span<const SparseLayout> layouts) {
@@ -59,7 +62,7 @@ Layouts layouts_of(const Communicator& comm, std::span<const SparseView> matrice
   return layouts;
 }
 
-// Messages, one after the other.
+// The contents of several matrices, one after the other.
 struct SparseMessage {
   std::vector<std::byte> bytes;
   std::vector<std::size_t> lengths;
@@ -133,6 +136,10 @@ Gathering room_to_gather(const Communicator& comm, const Layouts& layouts, int r
   return made;
 }
 
+void require_op(SparseOp op) {
+  base::require_enumerator(op, SparseOp::kMatrixProduct, "op", "SparseOp");
+}
+
 // Throws the same error on every rank, because all have the same descriptions.
 void check_fold(const Layouts& layouts, std::span<const int> order, SparseOp op) {
   const SparseLayout& first = layouts[static_cast<std::size_t>(order[0])];
@@ -179,6 +186,7 @@ std::vector<int> fold_order(int size, int root) {
 SparseMatrix broadcast_sparse(Communicator& comm,
                               const SparseView& mine,
                               const RootOptions& options) {
+  const Whole whole(*comm.impl(), Kind::kSparseBroadcast);
   const bool is_root = comm.rank() == options.root;
   Words words, all;
   before_sparse_call(comm, [&] {
@@ -202,6 +210,7 @@ SparseMatrix broadcast_sparse(Communicator& comm,
 std::vector<SparseMatrix> all_gather_sparse(Communicator& comm,
                                             const SparseView& mine,
                                             const CallOptions& options) {
+  const Whole whole(*comm.impl(), Kind::kSparseAllGather);
   Own own = before_sparse_call(comm, [&] { return prepare(comm, mine, Indices::kAny); });
   const Layouts layouts = describe(comm, own, options.deadline);
   Gathering gathering = before_sparse_call(comm, [&] {
@@ -215,6 +224,7 @@ std::vector<SparseMatrix> all_gather_sparse(Communicator& comm,
 std::vector<SparseMatrix> gather_sparse(Communicator& comm,
                                         const SparseView& mine,
                                         const RootOptions& options) {
+  const Whole whole(*comm.impl(), Kind::kSparseGather);
   Own own = before_sparse_call(comm, [&] {
     call::require_rank("root", options.root, comm.size());
     return prepare(comm, mine, Indices::kAny);
@@ -230,6 +240,7 @@ std::vector<SparseMatrix> gather_sparse(Communicator& comm,
 SparseMatrix scatter_sparse(Communicator& comm,
                             std::span<const SparseView> matrices,
                             const RootOptions& options) {
+  const Whole whole(*comm.impl(), Kind::kSparseScatter);
   const bool is_root = comm.rank() == options.root;
   SparseMessage message;
   Words words, came;
@@ -258,6 +269,7 @@ SparseMatrix scatter_sparse(Communicator& comm,
 std::vector<SparseMatrix> all_to_all_sparse(Communicator& comm,
                                             std::span<const SparseView> matrices,
                                             const CallOptions& options) {
+  const Whole whole(*comm.impl(), Kind::kSparseAllToAll);
   SparseMessage message;
   Words words;
   before_sparse_call(comm, [&] {
@@ -297,7 +309,10 @@ SparseMatrix recv_sparse(Communicator& comm, int source, const MessageOptions& o
   const Received from = comm.recv(words, source, options);
   const Layouts layout = decode(words);
   std::vector<std::byte> bytes(layout[0].start(3));
-  comm.recv(bytes, from.source, options);
+  // A matrix is two messages. With kAnySource or kAnyTag, both must be of one sender and tag.
+  MessageOptions rest = options;
+  rest.tag = from.tag;
+  comm.recv(bytes, from.source, rest);
   return {layout[0], std::move(bytes)};
 }
 
@@ -325,6 +340,7 @@ ToReduce gather_to_reduce(Communicator& comm,
                           More more) {
   Own own = before_sparse_call(comm, [&] {
     call::require_rank("root", options.root, comm.size());
+    require_op(options.op);
     return prepare(comm, mine, Indices::kChecked);
   });
   ToReduce made{.layouts = describe(comm, own, options.deadline), .order = {}, .gathering = {}};
@@ -335,7 +351,8 @@ ToReduce gather_to_reduce(Communicator& comm,
   });
   std::optional<call::Core::Commitment> bound;
   if (more == More::kYes) {
-    // A rank that gives its part to the root leaves that call at once.
+    // A rank that sends its part to the root would leave that call at once. So all ranks
+    // synchronize first.
     comm.barrier({.deadline = options.deadline});
     bound.emplace(*comm.impl());
   }
@@ -351,6 +368,7 @@ ToReduce gather_to_reduce(Communicator& comm,
 SparseMatrix reduce_sparse(Communicator& comm,
                            const SparseView& mine,
                            const SparseReduceOptions& options) {
+  const Whole whole(*comm.impl(), Kind::kSparseReduce);
   const ToReduce all = gather_to_reduce(comm, mine, options, More::kNo);
   return comm.rank() == options.root ? all.fold(options.op) : SparseMatrix();
 }
@@ -358,6 +376,7 @@ SparseMatrix reduce_sparse(Communicator& comm,
 SparseMatrix all_reduce_sparse(Communicator& comm,
                                const SparseView& mine,
                                const SparseReduceOptions& options) {
+  const Whole whole(*comm.impl(), Kind::kSparseAllReduce);
   const SparseReduceOptions to_first{.op = options.op, .root = 0, .deadline = options.deadline};
   const ToReduce all = gather_to_reduce(comm, mine, to_first, More::kYes);
   SparseMatrix result;
@@ -368,8 +387,10 @@ SparseMatrix all_reduce_sparse(Communicator& comm,
 SparseMatrix reduce_scatter_sparse(Communicator& comm,
                                    std::span<const SparseView> matrices,
                                    const SparseReduceOptions& options) {
+  const Whole whole(*comm.impl(), Kind::kSparseReduceScatter);
   Words words, all;
   before_sparse_call(comm, [&] {
+    require_op(options.op);
     words = encode(layouts_of(comm, matrices));
     for (const SparseView& view : matrices) composed::check_indices(view);
     all.resize(rank_count(comm) * rank_count(comm) * kSparseWords);

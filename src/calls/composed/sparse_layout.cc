@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "calls/call/request.h"
+#include "foundation/base/enumerator.h"
 #include "hocket/error.h"
 
 namespace hocket {
@@ -20,6 +21,13 @@ SparseMatrix::SparseMatrix(const SparseView& view)
 
 SparseMatrix::SparseMatrix(const SparseLayout& layout, std::vector<std::byte> bytes)
     : layout_(layout), bytes_(std::move(bytes)) {
+  base::require_enumerator(
+      layout.format, SparseFormat::kCoo, "format of the layout", "SparseFormat");
+  for (const DType dtype : layout.dtypes) {
+    if (size_of(dtype) == 0) {
+      throw InvalidArgument("a dtype of the layout is none of hocket::DType");
+    }
+  }
   if (bytes_.size() < layout_.start(3)) {
     throw InvalidArgument(fmt::format(
         "bytes has {} bytes, expected the layout's {}", bytes_.size(), layout_.start(3)));
@@ -42,14 +50,18 @@ constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 64;
 
 bool is_index(DType dtype) { return dtype == DType::kInt32 || dtype == DType::kInt64; }
 
-std::size_t offset_count(const SparseView& view) {
-  switch (view.format) {
+// Returns the number of offsets of a matrix.
+std::size_t offset_count(SparseFormat format,
+                         std::size_t rows,
+                         std::size_t columns,
+                         std::size_t entries) {
+  switch (format) {
     case SparseFormat::kCsr:
-      return view.rows + 1;
+      return rows + 1;
     case SparseFormat::kCsc:
-      return view.columns + 1;
+      return columns + 1;
     case SparseFormat::kCoo:
-      return view.values.count();
+      return entries;
   }
   return 0;
 }
@@ -77,8 +89,10 @@ void check_range(ConstArrayView array, std::size_t limit, const char* name) {
 }  // namespace
 
 SparseLayout layout_of(const SparseView& view, const char* name) {
+  base::require_enumerator(
+      view.format, SparseFormat::kCoo, fmt::format("format of {}", name), "SparseFormat");
   for (const ConstArrayView& array : {view.values, view.offsets, view.indices}) {
-    if (array.memory() != MemoryKind::kHost) {
+    if (array.memory() == MemoryKind::kCuda) {
       throw InvalidArgument(fmt::format(
           "{} is in a GPU's memory, expected host memory; copy it, or use Python's hocket.sparse",
           name));
@@ -90,7 +104,9 @@ SparseLayout layout_of(const SparseView& view, const char* name) {
                                       name_of(view.offsets.dtype()),
                                       name_of(view.indices.dtype())));
   }
-  if (view.indices.count() != view.values.count() || view.offsets.count() != offset_count(view)) {
+  const std::size_t offsets =
+      offset_count(view.format, view.rows, view.columns, view.values.count());
+  if (view.indices.count() != view.values.count() || view.offsets.count() != offsets) {
     throw InvalidArgument(
         fmt::format("{} of {} x {} has {} values, {} indices and {} offsets, expected as many "
                     "indices as values, and {} offsets",
@@ -100,7 +116,7 @@ SparseLayout layout_of(const SparseView& view, const char* name) {
                     view.values.count(),
                     view.indices.count(),
                     view.offsets.count(),
-                    offset_count(view)));
+                    offsets));
   }
   for (const std::size_t length : {view.rows, view.columns, view.values.count()}) {
     if (length < static_cast<std::uint64_t>(kMost)) continue;
@@ -162,9 +178,11 @@ SparseLayout decode(const std::int64_t* words) {
   for (const std::size_t i : {4, 5, 6}) {
     is_sane = is_sane && words[i] >= 0 && words[i] < kDTypeCount;
   }
-  if (!is_sane) {
+  const auto require = [](bool is_matrix) {
+    if (is_matrix) return;
     throw InvalidArgument("a rank sent what describes no sparse matrix; make the same call there");
-  }
+  };
+  require(is_sane);
   SparseLayout layout{.format = static_cast<SparseFormat>(words[0]),
                       .rows = static_cast<std::size_t>(words[2]),
                       .columns = static_cast<std::size_t>(words[3])};
@@ -172,6 +190,9 @@ SparseLayout decode(const std::int64_t* words) {
     layout.dtypes[i] = static_cast<DType>(words[4 + i]);
     layout.counts[i] = static_cast<std::size_t>(words[7 + i]);
   }
+  const auto [entries, offsets, indices] = layout.counts;
+  require(is_index(layout.dtypes[1]) && is_index(layout.dtypes[2]) && indices == entries &&
+          offsets == offset_count(layout.format, layout.rows, layout.columns, entries));
   return layout;
 }
 

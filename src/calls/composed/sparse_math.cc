@@ -244,7 +244,7 @@ std::size_t entries_of(std::span<const SparseMatrix> matrices) {
   return entries;
 }
 
-// Adds in the same order as `sum`.
+// Adds COO matrices by sorting their entries. The order of the terms is the same as in `sum`.
 template <typename T, typename A = Accumulator<T>>
 SparseMatrix sum_by_sorting(std::span<const SparseMatrix> matrices) {
   std::vector<Entry<A>> entries;

@@ -1,4 +1,4 @@
-// Messages of arrays whose elements do not follow each other: packed, in C order.
+// Messages of arrays whose elements are not contiguous. They are packed, in C order.
 #include "hocket/strided.h"
 
 #include <fmt/format.h>
@@ -10,6 +10,8 @@
 #include <limits>
 #include <new>
 #include <numeric>
+
+#include "calls/composed/strided_checks.h"
 
 namespace hocket {
 
@@ -46,7 +48,7 @@ View part_of(const View& view, std::size_t axis, std::size_t first, std::size_t 
   return part;
 }
 
-// A view that is known to be sound.
+// The shape of a view that has been checked.
 struct StridedShape {
   std::vector<std::size_t> shape;
   std::vector<std::ptrdiff_t> strides;
@@ -88,8 +90,8 @@ StridedShape checked(const ConstStridedView& view, const char* name) {
   return shape;
 }
 
-// Refuses a view where one element might lie in the memory of another: the result would depend on
-// the order of writing.
+// Throws for a view in which elements might share memory, because the result would depend on the
+// order of writing.
 void require_apart(const StridedShape& shape, const char* name) {
   if (shape.is_contiguous) return;
   std::vector<std::size_t> axes;
@@ -112,7 +114,15 @@ void require_apart(const StridedShape& shape, const char* name) {
   }
 }
 
-// Calls `copy` with a place in the array, the place in packed memory and the bytes of each run of
+}  // namespace
+
+void composed::require_writable(const StridedView& view, const char* name) {
+  require_apart(checked(view, name), name);
+}
+
+namespace {
+
+// Calls `copy(address in the array, offset in packed memory, bytes)` for each contiguous run of
 // elements, in C order.
 template <typename Byte, typename Copy>
 void for_each_run(const StridedShape& shape,
@@ -147,7 +157,7 @@ std::vector<std::byte> packed_memory(const StridedShape& shape, const char* name
   }
 }
 
-// The elements of a view, contiguous: where they lie, or in `memory`.
+// Returns the elements of a view as contiguous memory: the view's own, or packed into `memory`.
 ConstArrayView packed(const ConstStridedView& in,
                       const StridedShape& shape,
                       std::vector<std::byte>& memory) {
@@ -164,7 +174,7 @@ ConstArrayView packed(const ConstStridedView& in,
   return {memory.data(), shape.count, in.dtype};
 }
 
-// An array to receive into, and what brings it to its place afterwards.
+// Memory to receive into, and the view that it is unpacked to afterwards.
 class StridedTarget {
  public:
   explicit StridedTarget(const StridedView& out) : out_(out), shape_(checked(out, "out")) {
@@ -175,7 +185,8 @@ class StridedTarget {
     void* const data = shape_.is_contiguous ? out_.data : memory_.data();
     return {data, shape_.count, out_.dtype};
   }
-  // A message may have been shorter. Then these are the first elements.
+  // Writes the received elements to the view. If the message was shorter, these are the first
+  // elements.
   void unpack(const Received& received) {
     if (shape_.is_contiguous || received.source == kNullRank) return;
     const std::size_t came = std::min(received.count, shape_.count) * shape_.element;

@@ -30,13 +30,13 @@ Counts counts_for_all(world::CommunicatorImpl& impl, Kind kind) {
   return impl.before_call(kind, [&] { return Counts(static_cast<std::size_t>(impl.size())); });
 }
 
-// Gathers every rank's count. The record shows the call that needs it.
+// Gathers every rank's count. The record names the call that needs the counts.
 Counts ask_all(world::CommunicatorImpl& impl,
                Kind kind,
                std::size_t mine,
                std::optional<Duration> deadline) {
   Counts all = counts_for_all(impl, kind);
-  impl.run_as({.kind = kind, .digest = engine::kAsksForCounts},
+  impl.run_as({.kind = kind, .digest = engine::kMeetsAll},
               {.kind = Kind::kAllGather,
                .in = {&mine, 1, DType::kUInt64},
                .out = as_array(all),
@@ -121,7 +121,7 @@ Complete all_to_all_v(world::CommunicatorImpl& impl,
                 {}};
   if (out_parts.counts.empty()) {
     made.counts = counts_for_all(impl, Kind::kAllToAllV);
-    impl.run_as({.kind = Kind::kAllToAllV, .digest = engine::kAsksForCounts},
+    impl.run_as({.kind = Kind::kAllToAllV, .digest = engine::kMeetsAll},
                 {.kind = engine::regular_of(Kind::kAllToAllV),
                  .in = {in_parts.counts.data(), in_parts.counts.size(), DType::kUInt64},
                  .out = as_array(made.counts),

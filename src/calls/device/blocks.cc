@@ -20,7 +20,7 @@ DeviceBlock::DeviceBlock(std::shared_ptr<const cuda::DeviceContext> device, Devi
 
 DeviceBlock::~DeviceBlock() {
   if (epoch_) epoch_->fetch_add(1, std::memory_order_acq_rel);
-  // Work in progress may access the pieces.
+  // Waits for the GPU's work, because it may access the pieces.
   if (!cuda::release_when_idle(device_, std::move(parts_.memory), base::Deadline::in(patience_))) {
     base::log(
         base::LogLevel::kWarning,

@@ -15,22 +15,23 @@
 
 namespace hocket::device {
 
-// The parts of a block. A value.
+// The data that a DeviceBlock is made of. A value.
 struct DeviceBlockParts {
   std::uint64_t id = 0;
   std::string name;
   std::vector<int> world_ranks;  // world rank of each member
   int rank = 0;                  // this rank's number among the members
   std::size_t bytes = 0;         // size of one piece
-  // Addresses as mapped here, by member. Null: not reachable from this rank.
+  // Addresses of the pieces in this process, by member. Null: not reachable from this rank.
   std::vector<std::byte*> pieces;
   bool direct = true;            // all members can reach all pieces
   std::shared_ptr<void> memory;  // owner of the mappings
 };
 
 // A resource: this rank's piece and its views of the other pieces. Any thread may use it. The
-// destructor waits for this GPU's work, for the time that `wait_at_end` sets. If the work
-// continues, the views stay until it has ended. The lifetime of the pieces depends on their owner.
+// destructor waits for this GPU's work, for at most the time that `wait_at_end` sets. If the work
+// still runs then, the views stay mapped until it has ended. The lifetime of a peer's piece depends
+// on its owner.
 class DeviceBlock {
  public:
   DeviceBlock(std::shared_ptr<const cuda::DeviceContext> device, DeviceBlockParts parts);
@@ -42,8 +43,8 @@ class DeviceBlock {
   DeviceBlock(const DeviceBlock&) = delete;
   DeviceBlock& operator=(const DeviceBlock&) = delete;
 
-  // Returns the block's number. It is equal on all ranks and differs from all other blocks of the
-  // job that share a rank with it.
+  // Returns the block's number. It is equal on all ranks. It differs from the numbers of all other
+  // blocks of the job that share a rank with this block.
   std::uint64_t id() const noexcept { return parts_.id; }
   const std::string& name() const noexcept { return parts_.name; }
   int rank() const noexcept { return parts_.rank; }
@@ -53,11 +54,12 @@ class DeviceBlock {
   bool is_direct() const noexcept { return parts_.direct; }
   // Returns the address of a piece. Null if it is not reachable from this rank.
   std::byte* piece(int rank) const noexcept;
-  // Does the same, but throws InvalidArgument, which names the rank, if it is not reachable.
+  // Returns the address of a piece. Throws InvalidArgument, which names the rank, if it is not
+  // reachable.
   std::byte* reach(int rank) const;
-  // Returns the number in this process of the GPU that holds a rank's piece.
+  // Returns the number in this process of the GPU that holds a rank's piece; -1: not reachable.
   int device(int rank) const noexcept { return devices_[static_cast<std::size_t>(rank)]; }
-  // Returns the piece of a world rank. Null if it has none.
+  // Returns the piece of a rank of the world. Null if that rank has no piece that is reachable.
   std::byte* piece_of_world(int world_rank) const noexcept;
   // Returns the offset of an address in this rank's own piece. Absent if it lies elsewhere.
   std::optional<std::size_t> offset_of(const void* address) const noexcept;
@@ -72,7 +74,7 @@ class DeviceBlock {
   std::shared_ptr<Epoch> epoch_;
 };
 
-// The blocks of a process's world. Any thread may use it.
+// The symmetric memory of one world on GPUs. Any thread may use it.
 class DeviceBlocks {
  public:
   void add(const std::shared_ptr<DeviceBlock>& block);

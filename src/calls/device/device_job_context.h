@@ -1,4 +1,4 @@
-// The services of the process that calls on GPUs use, in addition to those that all calls use.
+// The services of the process that only calls on GPUs use.
 #pragma once
 
 #include <memory>

@@ -3,7 +3,7 @@
 
 #include "calls/call/operation.h"
 #include "calls/call/waiter.h"
-#include "calls/device/calls.h"
+#include "calls/device/session.h"
 
 namespace hocket::device {
 
@@ -11,7 +11,7 @@ using base::Deadline;
 
 namespace {
 
-// The driver ends when the process exits.
+// Returns whether the driver has ended, which happens when the process exits.
 bool has_ended(const cuda::Driver& driver) {
   int device = 0;
   return driver.ctx_get_device(&device) == cuda::Result::kDeinitialized;
@@ -19,8 +19,9 @@ bool has_ended(const cuda::Driver& driver) {
 
 }  // namespace
 
-// Moves them, because no other thread does meanwhile.
-void DeviceCalls::finish_staged() noexcept {
+// Moves the calls and messages that the host carries until all have ended. No other thread moves
+// them meanwhile.
+void DeviceSession::finish_staged() noexcept {
   owner_.runner().advance_until([this] {
     return relay_.is_idle() && std::ranges::none_of(owner_.runner().queue(), [](const auto& call) {
              return call->carrying != nullptr;
@@ -28,32 +29,26 @@ void DeviceCalls::finish_staged() noexcept {
   });
 }
 
-// The envelopes of the other ends are on their way.
-void DeviceCalls::finish_envelopes() noexcept {
-  if (!staging_) return;
-  owner_.runner().advance_until([this] { return envelopes_.is_idle(); },
-                                Deadline::in(owner_.deadline()));
-}
-
-// Work on the GPU ends by itself, or the watch ends it. But earlier work of the program may take
-// any time.
-void DeviceCalls::await_last() {
+// Waits for the last call on the GPU, for at most the communicator's deadline. A call ends by
+// itself, or the watch ends it. But earlier work of the program on the stream may take any time.
+void DeviceSession::await_last() {
   const Duration allowed = owner_.deadline();
   const Deadline deadline = Deadline::in(allowed);
   const auto fail = [this](const control::Failure& failure) {
-    owner_.lose_device_call();
+    owner_.failures.lose_device_call();
     owner_.group().fail(failure);
   };
   try {
-    const cuda::DeviceGuard guard(*device_);
-    while (!order_->await_last(std::min(deadline, Deadline::in(std::chrono::milliseconds(20))))) {
+    const cuda::DeviceGuard guard(*gpu_);
+    while (!streams_->order.await_last(
+        std::min(deadline, Deadline::in(std::chrono::milliseconds(20))))) {
       if (job_.interrupted()) return fail(owner_.inquiry().interruption());
       if (deadline.has_passed()) {
         return fail(owner_.inquiry().lateness({.sequence = owner_.ledger().last()}, allowed));
       }
     }
   } catch (const DeviceError& error) {
-    if (has_ended(device_->driver())) return;
+    if (has_ended(gpu_->driver())) return;
     fail({.cause = control::Cause::kDevice,
           .reporter = owner_.rank(),
           .culprit = owner_.rank(),
@@ -62,35 +57,29 @@ void DeviceCalls::await_last() {
   }
 }
 
-void DeviceCalls::count_streams() noexcept {
-  if (times_) times_->look();
-}
-
-void DeviceCalls::finish() noexcept {
-  if (!staging_) return;
-  // Waits here must not be part of a capture of other streams.
-  const cuda::OutsideCapture outside(device_->driver());
+void DeviceSession::finish() noexcept {
+  if (!streams_) return;
+  // The waits here must not be part of a capture of other streams.
+  const cuda::OutsideCapture outside(gpu_->driver());
   finish_staged();
   await_last();
-  count_streams();
+  if (streams_->times) streams_->times->look();
   owner_.runner().advance(true);  // compares the envelopes that have arrived
   if (watch_) watch_->look_at_result();
 }
 
-void DeviceCalls::close() noexcept {
-  if (!staging_) return;
-  const std::shared_ptr<const cuda::DeviceContext> device = device_;
+void DeviceSession::close() noexcept {
+  if (!streams_) return;
+  const std::shared_ptr<const cuda::DeviceContext> device = gpu_;
   const cuda::OutsideCapture outside(device->driver());
   await_last();
-  count_streams();
+  if (streams_->times) streams_->times->look();
   if (watch_) watch_->close();
-  const cuda::DeviceGuard guard(*device_);
+  const cuda::DeviceGuard guard(*gpu_);
   engines_.reset();
   watch_.reset();
-  staging_.reset();
-  order_.reset();
-  times_.reset();
-  device_.reset();
+  streams_.reset();
+  gpu_.reset();
 }
 
 }  // namespace hocket::device

@@ -40,8 +40,9 @@ int connections(bool mps) {
   }
 }
 
-// Processes take turns, except under NVIDIA's MPS, which serves 48. Streams that share a connection
-// wait for each other. A rank has about two streams.
+// Returns the number of ranks that a GPU runs at the same time. Processes take turns, except under
+// NVIDIA's MPS, which serves 48. Threads share the connections of their process: streams on one
+// connection wait for each other, and a rank has about two streams.
 int ranks_at_once(const DeviceJobContext& job, bool mps) {
   if (job.threads()) return std::max(connections(mps) / 2, 1);
   return mps ? 48 : 1;
@@ -211,7 +212,7 @@ std::optional<double> DeviceEngines::microseconds(std::string_view name,
 }
 
 engine::DeviceEngine* DeviceEngines::messenger() const noexcept {
-  // The two ends of a message do not synchronize on the host before a kernel waits.
+  // Ranks do not meet on the host before a message, so no kernel may wait there for a peer.
   const bool waits_here = by_crowded_threads_ && in_turns_;
   const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) {
     return entry.engine->has_messages() && !(waits_here && entry.engine->meets_on_device());

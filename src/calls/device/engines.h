@@ -15,8 +15,8 @@
 
 namespace hocket::device {
 
-// A rank's facts about its GPU, which it sends to the others before the engines' cards. A value of
-// fixed size.
+// A rank's facts about its GPU, which it sends to the other ranks before the engines' cards. A
+// value of fixed size.
 struct DeviceFacts {
   cuda::Uuid uuid{};
   std::int32_t relayed = 0;  // 1: the host has carried messages
@@ -38,8 +38,8 @@ struct DeviceAgreement {
 };
 DeviceAgreement agree(const std::vector<DeviceFacts>& facts);
 
-// A resource: the engines, in the order for equal scores, and the set of connected ones. One thread
-// at a time.
+// A resource: the engines, and which of them are connected. Of equal scores, the first engine wins.
+// One thread at a time uses it.
 class DeviceEngines {
  public:
   DeviceEngines(DeviceJobContext& job,
@@ -52,7 +52,7 @@ class DeviceEngines {
   bool relayed() const noexcept { return relayed_; }
   // Returns whether ranks that are threads of one process share a GPU.
   bool by_crowded_threads() const noexcept { return by_crowded_threads_; }
-  // Returns the best engine for such a call. Null if the host must carry it, or is faster. Kernels
+  // Returns the best engine for the call. Null if the host must carry it, or is faster. Kernels
   // that wait for each other take milliseconds if their processes take turns on a GPU. Kernels of
   // threads block the driver. `captured`: the call is captured into a graph, which only GPUs can
   // carry.
@@ -65,24 +65,23 @@ class DeviceEngines {
   // Connects an engine. Collective. Returns false on all ranks, and removes the engine, if it fails
   // on one of them.
   bool connect(engine::DeviceEngine& engine, const engine::Introduction& introduction);
-  // Returns the available engines, and why others are missing: "nccl", "peer: ...".
-  const std::vector<std::string>& notes() const noexcept { return notes_; }
 
  private:
   struct Entry {
     std::unique_ptr<engine::DeviceEngine> engine;
     bool connected = false;
   };
-  // The facts of all ranks: about themselves and, for each engine, about each rank. Collective.
+  // The answers of all ranks: the facts of each rank and, for each provider, the card of each rank.
   struct Said {
     std::vector<DeviceFacts> facts;
     std::vector<std::vector<engine::DeviceCard>> cards;
   };
+  // Exchanges the facts and cards of all ranks. Collective.
   static Said exchange(const engine::Gather& gather,
                        const DeviceFacts& own,
                        const engine::ProviderList& providers,
                        const cuda::DeviceContext& device);
-  // Makes the engines for such a group. The notes record why others are missing.
+  // Makes the engines that work in this group. `notes_` records why others are missing.
   void make(const engine::ProviderList& providers, engine::DeviceSite site, const Said& said);
   void add(std::unique_ptr<engine::DeviceEngine> engine);
 
@@ -97,7 +96,7 @@ class DeviceEngines {
   bool by_crowded_threads_ = false;
   std::string never_meet_;  // why kernels of different ranks cannot wait for each other; or ""
   std::vector<Entry> entries_;
-  std::vector<std::string> notes_;
+  std::vector<std::string> notes_;  // the available engines, and why others are missing; for logs
 };
 
 }  // namespace hocket::device

@@ -21,12 +21,12 @@ struct WireEnvelope {
 
 // An envelope in transfer. It outlives the call that began it.
 struct Letter {
-  Envelope envelope;  // the message's own
+  Envelope envelope;  // describes the message between GPUs
   WireEnvelope wire = {};
-  std::shared_ptr<void> open = {};  // see DeviceEnvelopes
+  std::shared_ptr<void> open = {};  // held while it is unmatched, see DeviceEnvelopes
 
   std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(&wire, 1)); }
-  // Throws EnvelopeMismatch if it differs from the expected message.
+  // Throws EnvelopeMismatch if the envelope from `sender` differs from the expected message.
   void compare(int sender) const {
     Envelope came = envelope;
     came.peer = sender;
@@ -42,7 +42,8 @@ Envelope inner(int peer, ConstArrayView array) {
   return {.peer = peer, .tag = engine::kStagedTag, .dtype = array.dtype(), .count = array.count()};
 }
 
-// `who` gets the source.
+// Waits until the envelope has been sent or received, and compares a received one. `who` gets the
+// sender.
 Task meet(call::OwnedMessage message,
           std::shared_ptr<Letter> letter,
           bool sends,
@@ -66,7 +67,7 @@ void DeviceEnvelopes::announce(const Outgoing& message) {
   call::OwnedMessage sent(via, via.send(outer(message.destination), letter->bytes()));
   if (sent.done()) return;
   letter->open = open_;
-  owner_.start_message(
+  owner_.message_calls.start(
       meet(std::move(sent), letter, true, nullptr), {letter->envelope, true}, kForever);
 }
 
@@ -74,7 +75,7 @@ void DeviceEnvelopes::expect(const Incoming& message) {
   const auto letter = std::make_shared<Letter>(Letter{inner(message.source, message.out)});
   letter->open = open_;
   engine::PointToPoint& via = owner_.messages();
-  owner_.start_message(
+  owner_.message_calls.start(
       meet(call::OwnedMessage(via, via.recv(outer(message.source), letter->bytes())),
            letter,
            false,
@@ -87,7 +88,7 @@ int DeviceEnvelopes::await_any(const Incoming& message, Duration allowed) {
   const auto letter = std::make_shared<Letter>(Letter{inner(engine::kAnyPeer, message.out)});
   const auto who = std::make_shared<int>(-1);
   engine::PointToPoint& via = owner_.messages();
-  owner_.run_message(
+  owner_.message_calls.run(
       meet(call::OwnedMessage(via, via.recv(outer(engine::kAnyPeer), letter->bytes())),
            letter,
            false,

@@ -14,7 +14,7 @@
 
 namespace hocket::device {
 
-// A resource: each of them is loaded once, at its first use. Any thread may use it.
+// A resource. Each library or table is loaded once, at its first use. Any thread may use it.
 class DeviceLibraries {
  public:
   // `costs` is a file with a CostTable; empty: the tables that `providers` ship. `folders` are the

@@ -1,6 +1,4 @@
-// Messages between two ranks' GPUs. They are matched only by their order, because streams cannot
-// read tags. They use the host until a collective call has connected the GPUs.
-#include "calls/call/messages.h"
+#include "calls/device/messages.h"
 
 #include <fmt/format.h>
 
@@ -8,9 +6,9 @@
 #include <deque>
 #include <map>
 
+#include "calls/call/messages.h"
 #include "calls/call/operation.h"
 #include "calls/call/waiter.h"
-#include "calls/device/calls.h"
 
 namespace hocket::device {
 
@@ -21,12 +19,12 @@ namespace {
 
 constexpr std::string_view kByHost = "host";  // stands in metrics in place of an engine's name
 
-// Engines take one message to and one from each rank at a time: first all first ones, then all
-// second ones.
+// Groups messages into rounds, because an engine takes at most one message to and one from each
+// rank at a time. Round k has the k-th message in each direction with each rank.
 class Rounds {
  public:
   void add(DeviceMessage::Way way, int peer, void* data, std::size_t bytes) {
-    if (bytes == 0) return;  // the other side does the same
+    if (bytes == 0) return;  // the other end skips it, too
     peers_ |= DeviceWatch::peer_bit(peer);
     const std::size_t round = seen_[{way, peer}]++;
     if (round >= rounds_.size()) rounds_.emplace_back();
@@ -65,16 +63,16 @@ Rounds rounds_of(std::span<const Outgoing> outgoing,
 
 }  // namespace
 
-std::shared_ptr<call::Operation> DeviceCalls::start_exchange(std::span<const Outgoing> outgoing,
-                                                             std::span<const Incoming> incoming,
-                                                             const MessageOptions& options) {
+std::shared_ptr<call::Operation> DeviceMessages::start_exchange(std::span<const Outgoing> outgoing,
+                                                                std::span<const Incoming> incoming,
+                                                                const MessageOptions& options) {
   std::vector<Incoming> from(incoming.begin(), incoming.end());
-  return with_work({}, put_messages(outgoing, from, options, false), nullptr);
+  return launcher_.with_work({}, put_messages(outgoing, from, options, false), nullptr);
 }
 
-int DeviceCalls::exchange(std::span<const Outgoing> outgoing,
-                          std::span<const Incoming> incoming,
-                          const MessageOptions& options) {
+int DeviceMessages::exchange(std::span<const Outgoing> outgoing,
+                             std::span<const Incoming> incoming,
+                             const MessageOptions& options) {
   std::vector<Incoming> from(incoming.begin(), incoming.end());
   put_messages(outgoing, from, options, true);
   return from.empty() ? -1 : from.front().source;
@@ -82,9 +80,9 @@ int DeviceCalls::exchange(std::span<const Outgoing> outgoing,
 
 // Matches the two ends of each message on the host. This determines the senders of messages from
 // any rank.
-std::vector<Incoming> DeviceCalls::tell_of_messages(std::span<const Outgoing> outgoing,
-                                                    std::span<const Incoming> incoming,
-                                                    const Launch& how) {
+std::vector<Incoming> DeviceMessages::tell_of_messages(std::span<const Outgoing> outgoing,
+                                                       std::span<const Incoming> incoming,
+                                                       const Launch& how) {
   for (const Outgoing& one : outgoing) envelopes_.announce(one);
   std::vector<Incoming> from(incoming.begin(), incoming.end());
   for (Incoming& one : from) {
@@ -97,197 +95,178 @@ std::vector<Incoming> DeviceCalls::tell_of_messages(std::span<const Outgoing> ou
   return from;
 }
 
-DeviceCalls::Launch DeviceCalls::put_messages(std::span<const Outgoing> outgoing,
-                                              std::vector<Incoming>& incoming,
-                                              const MessageOptions& options,
-                                              bool waits) {
-  if (options.tag != 0) {
+void DeviceMessages::check(std::span<const Outgoing> outgoing,
+                           std::span<const Incoming> incoming,
+                           int tag) {
+  if (tag != 0) {
+    throw InvalidArgument(
+        fmt::format("tag is {}; messages between GPUs meet by their order, and have tag 0", tag));
+  }
+  for (const Outgoing& one : outgoing) session_.require_device({.in = one.in});
+  for (const Incoming& one : incoming) session_.require_device({.out = one.out});
+  const call::LentTurn lent(owner_);
+  for (const Outgoing& one : outgoing) session_.check_device(one.in, "in");
+  for (const Incoming& one : incoming) session_.check_device(one.out, "out");
+}
+
+DeviceMessages::Routes DeviceMessages::routes_of(std::span<const Outgoing> outgoing,
+                                                 std::span<const Incoming> incoming) {
+  const bool host_only = session_.messenger() == nullptr;
+  Routes routes;
+  for (const Outgoing& one : outgoing) {
+    const auto before =
+        std::ranges::count(routes.out_by_host, one.destination, &Outgoing::destination);
+    const bool by_host = host_only || session_.relay().owed_to(one.destination) > before;
+    (by_host && one.in.bytes() > 0 ? routes.out_by_host : routes.out).push_back(one);
+  }
+  for (const Incoming& one : incoming) {
+    const auto before = std::ranges::count(routes.in_by_host, one.source, &Incoming::source);
+    const bool by_host = host_only || session_.relay().owed_by(one.source) > before;
+    (by_host && one.out.bytes() > 0 ? routes.in_by_host : routes.in).push_back(one);
+  }
+  return routes;
+}
+
+void DeviceMessages::require_capturable(const Routes& routes) {
+  const engine::DeviceEngine* const messenger = session_.messenger();
+  if (routes.use_host()) {
+    throw InvalidArgument(
+        messenger != nullptr ? "a message cannot be captured into a graph whose other end went by "
+                               "the host, before a "
+                               "collective call on GPUs had made the GPUs know each other"
+        : session_.has_engines()
+            ? "messages cannot be captured into a graph: no engine of GPUs carries them, so the "
+              "host has to"
+            : "messages cannot be captured into a graph before a collective call on GPUs, such as "
+              "a barrier on a stream, has made the GPUs know each other");
+  }
+  if (messenger != nullptr && messenger->returns_when_done()) {
     throw InvalidArgument(fmt::format(
-        "tag is {}; messages between GPUs meet by their order, and have tag 0", options.tag));
+        "messages that the engine {} carries cannot be captured into a graph", messenger->name()));
   }
-  for (const Outgoing& one : outgoing) require_device({.in = one.in});
-  for (const Incoming& one : incoming) require_device({.out = one.out});
-  {
-    const call::LentTurn lent(owner_);
-    for (const Outgoing& one : outgoing) check_device(one.in, "in");
-    for (const Incoming& one : incoming) check_device(one.out, "out");
-  }
-  const cuda::DeviceGuard guard(*device_);
-  const Launch how = open({.deadline = options.deadline, .stream = options.stream});
-  const bool in_place = waits && stays_in_call(how) && messenger_ == nullptr;
-  if (engines_ && !in_place && !incoming.empty()) require_own_stream(how);
+}
+
+DeviceMessages::Launch DeviceMessages::put_messages(std::span<const Outgoing> outgoing,
+                                                    std::vector<Incoming>& incoming,
+                                                    const MessageOptions& options,
+                                                    bool waits) {
+  check(outgoing, incoming, options.tag);
+  const cuda::DeviceGuard guard(*session_.gpu());
+  const Launch how = launcher_.open({.deadline = options.deadline, .stream = options.stream});
+  engine::DeviceEngine* const messenger = session_.messenger();
+  const bool in_place = waits && launcher_.stays_in_call(how) && messenger == nullptr;
+  if (session_.has_engines() && !in_place && !incoming.empty()) launcher_.require_own_stream(how);
   const auto is_open = [](const Incoming& one) { return one.source == kAnySource; };
   const bool asks = std::ranges::any_of(incoming, is_open);
   if (asks && how.captured) {
     throw InvalidArgument("source is any rank, which no graph can ask for; name it");
   }
   if (asks) incoming = tell_of_messages(outgoing, incoming, how);
-  std::vector<Outgoing> out_by_host, out;
-  std::vector<Incoming> in_by_host, in;
-  for (const Outgoing& one : outgoing) {
-    const auto before = std::ranges::count(out_by_host, one.destination, &Outgoing::destination);
-    const bool by_host = messenger_ == nullptr || relay_.owed_to(one.destination) > before;
-    (by_host && one.in.bytes() > 0 ? out_by_host : out).push_back(one);
-  }
-  for (const Incoming& one : incoming) {
-    const auto before = std::ranges::count(in_by_host, one.source, &Incoming::source);
-    const bool by_host = messenger_ == nullptr || relay_.owed_by(one.source) > before;
-    (by_host && one.out.bytes() > 0 ? in_by_host : in).push_back(one);
-  }
-  const bool any_by_host = !out_by_host.empty() || !in_by_host.empty();
-  if (any_by_host && how.captured) {
-    throw InvalidArgument(
-        messenger_ != nullptr ? "a message cannot be captured into a graph whose other end went by "
-                                "the host, before a "
-                                "collective call on GPUs had made the GPUs know each other"
-        : engines_ != nullptr
-            ? "messages cannot be captured into a graph: no engine of GPUs carries them, so the "
-              "host has to"
-            : "messages cannot be captured into a graph before a collective call on GPUs, such as "
-              "a barrier on a stream, has made the GPUs know each other");
-  }
-  if (how.captured && messenger_ != nullptr && messenger_->returns_when_done()) {
-    throw InvalidArgument(fmt::format(
-        "messages that the engine {} carries cannot be captured into a graph", messenger_->name()));
-  }
+  Routes routes = routes_of(outgoing, incoming);
+  routes.in_place = in_place;
+  if (how.captured) require_capturable(routes);
   if (!asks) tell_of_messages(outgoing, incoming, how);
-  std::optional<cuda::OutsideCapture> outside;  // of other threads
-  if (any_by_host || !staging_) outside.emplace(device_->driver());
+  std::optional<cuda::OutsideCapture> outside;  // keeps allocations out of other threads' captures
+  if (routes.use_host() || !session_.has_streams()) outside.emplace(session_.gpu()->driver());
   const call::Tracing& tracing = owner_.tracing();
   call::CountedTogether traced, timed;
-  tracing.messages(traced, LiveTimed::kLaunch, out_by_host, in_by_host, kByHost);
-  if (messenger_ != nullptr) {
-    tracing.messages(traced, LiveTimed::kLaunch, out, in, messenger_->name());
-    tracing.messages(timed, LiveTimed::kOnStream, out, in, messenger_->name());
+  tracing.messages(traced, LiveTimed::kLaunch, routes.out_by_host, routes.in_by_host, kByHost);
+  if (messenger != nullptr) {
+    tracing.messages(traced, LiveTimed::kLaunch, routes.out, routes.in, messenger->name());
+    tracing.messages(timed, LiveTimed::kOnStream, routes.out, routes.in, messenger->name());
   }
   try {
-    call::trace_during(traced, [&] {
-      require_streams();
-      if (!in_by_host.empty() && !in_place) make_room();
-      std::deque<cuda::ScratchMemory> copies;
-      std::optional<Rounds> rounds;
-      std::shared_ptr<StagedExchange> staged;
-      {
-        const call::LentTurn lent(owner_);
-        if (!how.captured) order_->follow(how.stream);
-        rounds = rounds_of(out, in, incoming, *device_, how.stream, copies);
-        const auto coming = in_place ? std::span<const Incoming>() : in_by_host;
-        if (any_by_host) staged = staging_->give(out_by_host, coming, how.stream);
-      }
-      if (in_place) {
-        relay_.exchange(staged, out_by_host, {}, how.allowed);
-        receive_in_place(in_by_host, how);
-      } else if (staged) {
-        const StagedExchange::Landing landing = staged->landing();
-        relay_.exchange(std::exchange(staged, nullptr), out_by_host, in_by_host, how.allowed);
-        const call::LentTurn lent(owner_);
-        staging_->land(landing, in_by_host, how.stream);
-      }
-      enqueue_messages(rounds->get(), rounds->peers(), how, std::move(timed));
-      const call::LentTurn lent(owner_);
-      copies.clear();
-      if (!how.captured) order_->leave_mark(how.stream);
-    });
+    call::trace_during(traced, [&] { put_on_routes(routes, incoming, how, std::move(timed)); });
   } catch (const DeviceError& error) {
-    raise(error);
+    session_.raise(error);
   }
-  if (watch_ && watch_->was_asleep()) job_.look_again();
+  if (session_.has_engines() && session_.watch().was_asleep()) job_.look_again();
   return how;
 }
 
-// See stays_in_call: no stream waits for these messages, only this call.
-void DeviceCalls::receive_in_place(std::span<const Incoming> incoming, const Launch& how) {
+void DeviceMessages::put_on_routes(const Routes& routes,
+                                   std::span<const Incoming> all_incoming,
+                                   const Launch& how,
+                                   call::CountedTogether timed) {
+  const auto& [out_by_host, out, in_by_host, in, in_place] = routes;
+  session_.require_streams();
+  if (!in_by_host.empty() && !in_place) launcher_.make_room();
+  std::deque<cuda::ScratchMemory> copies;
+  std::optional<Rounds> rounds;
+  std::shared_ptr<StagedExchange> staged;
+  {
+    const call::LentTurn lent(owner_);
+    if (!how.captured) session_.streams().order.follow(how.stream);
+    rounds = rounds_of(out, in, all_incoming, *session_.gpu(), how.stream, copies);
+    const auto coming = in_place ? std::span<const Incoming>() : in_by_host;
+    if (routes.use_host()) {
+      staged = session_.streams().staging->give(out_by_host, coming, how.stream);
+    }
+  }
+  if (in_place) {
+    session_.relay().exchange(staged, out_by_host, {}, how.allowed);
+    receive_in_place(in_by_host, how);
+  } else if (staged) {
+    const StagedExchange::ReceiveBuffers received = staged->receive_buffers();
+    session_.relay().exchange(std::exchange(staged, nullptr), out_by_host, in_by_host, how.allowed);
+    const call::LentTurn lent(owner_);
+    session_.streams().staging->wait_and_copy_back(received, in_by_host, how.stream);
+  }
+  enqueue_messages(rounds->get(), rounds->peers(), how, std::move(timed));
+  const call::LentTurn lent(owner_);
+  copies.clear();
+  if (!how.captured) session_.streams().order.leave_mark(how.stream);
+}
+
+// Receives messages and waits for them here, so that no stream waits; see stays_in_call.
+void DeviceMessages::receive_in_place(std::span<const Incoming> incoming, const Launch& how) {
   if (incoming.empty()) return;
   std::shared_ptr<StagedExchange> staged;
   {
     const call::LentTurn lent(owner_);
-    staged = staging_->bring(incoming, how.stream);
+    staged = session_.streams().staging->bring(incoming, how.stream);
   }
-  relay_.exchange(staged, {}, incoming, how.allowed);
+  session_.relay().exchange(staged, {}, incoming, how.allowed);
   owner_.runner().advance_until([&] { return staged.use_count() == 1; });
   owner_.require_usable();
   const call::LentTurn lent(owner_);
-  staging_->take_back(*staged, incoming, how.stream);
+  session_.streams().staging->take_back(*staged, incoming, how.stream);
 }
 
-void DeviceCalls::enqueue_messages(const std::vector<std::vector<DeviceMessage>>& rounds,
-                                   std::uint64_t peers,
-                                   const Launch& how,
-                                   call::CountedTogether timed) {
+void DeviceMessages::enqueue_messages(const std::vector<std::vector<DeviceMessage>>& rounds,
+                                      std::uint64_t peers,
+                                      const Launch& how,
+                                      call::CountedTogether timed) {
   if (rounds.empty()) return;
-  const bool marks = !messenger_->keeps_time(how.allowed, 0) && !how.captured;
-  if (marks) keep_pace(owner_.ledger().last() + 1, how);
-  std::optional<call::LentTurn> lent;  // as in `launch`
-  if (messenger_->returns_when_done()) {
-    finish_queue();
-    finish_relayed();
+  engine::DeviceEngine& messenger = *session_.messenger();
+  const bool marks = !messenger.keeps_time(how.allowed, 0) && !how.captured;
+  if (marks) launcher_.keep_pace(owner_.ledger().last() + 1, how);
+  std::optional<call::LentTurn> lent;  // as in DeviceCollectives::put_on_stream
+  if (messenger.returns_when_done()) {
+    session_.finish_queue();
+    session_.finish_relayed();
   } else {
     lent.emplace(owner_);
   }
-  if (marks) watch_->mark_begin(how.stream, {.peers = peers, .allowed = how.allowed});
-  if (messenger_->returns_when_done() && watch_->was_asleep()) job_.look_again();
+  if (marks) session_.watch().mark_begin(how.stream, {.peers = peers, .allowed = how.allowed});
+  if (messenger.returns_when_done() && session_.watch().was_asleep()) job_.look_again();
   const auto put = [&] {
-    for (const auto& round : rounds) messenger_->exchange(round, how.stream);
+    for (const auto& round : rounds) messenger.exchange(round, how.stream);
   };
-  if (is_timed(*messenger_, how)) {
-    times_->take(how.stream, std::move(timed), put);
+  if (launcher_.is_timed(messenger, how)) {
+    session_.streams().times->take(how.stream, std::move(timed), put);
   } else {
     put();
   }
-  if (marks) watch_->mark_end(how.stream);
-  if (how.captured) watch_->note_captured(*messenger_);
+  if (marks) session_.watch().mark_end(how.stream);
+  if (how.captured) session_.watch().note_captured(messenger);
 }
 
-// Must be called before waiting for a stream, or for all work of the GPU as the driver does when
-// memory is freed. A stream may wait for messages or calls (see finish_queue) that this thread has
-// to move.
-void DeviceCalls::finish_relayed() {
-  owner_.runner().advance_until([this] { return !relay_.holds_streams(); });
-  owner_.require_usable();
-}
-
-// Exchanges the number of messages that used the host, so that both ends of each message use the
-// same way.
-void DeviceCalls::settle_relay(const engine::Signature& shown) {
-  const std::vector<DeviceRelay::Tally>& own = relay_.tallies();
-  std::vector<DeviceRelay::Tally> theirs(own.size());
-  const auto view = [](auto& tallies) {
-    const auto bytes = std::as_bytes(std::span(tallies));
-    return ConstArrayView(bytes.data(), bytes.size() / sizeof(std::uint32_t), DType::kUInt32);
-  };
-  call::CallStorage storage;
-  call::Plan plan =
-      owner_.planner().plan({.kind = engine::Kind::kAllToAll,
-                             .in = view(own),
-                             .out = {theirs.data(), 2 * theirs.size(), DType::kUInt32}},
-                            storage,
-                            &shown);
-  owner_.execute(plan, shown, std::nullopt, nullptr);
-  relay_.settle(theirs);
-}
-
-void DeviceCalls::on_host(ConstArrayView in,
-                          ArrayView out,
-                          const std::optional<StreamRef>& stream,
-                          const std::function<void(ConstArrayView, ArrayView)>& call) {
-  if (in.memory() != out.memory() && in.count() != 0 && out.count() != 0) {
-    throw InvalidArgument("in and out lie in different kinds of memory");
-  }
-  require_device({.in = in, .out = out, .stream = stream});
-  check_device(in, "in");
-  check_device(out, "out");
-  const cuda::DeviceGuard guard(*device_);
-  const Launch how = open({.stream = stream});
-  if (how.captured) throw InvalidArgument("the host carries this call, which no graph captures");
-  const cuda::OutsideCapture outside(device_->driver());
-  const cuda::Driver& driver = device_->driver();
-  const cuda::HostBuffer host_in(device_, std::max<std::size_t>(in.bytes(), 1));
-  const cuda::HostBuffer host_out(device_, std::max<std::size_t>(out.bytes(), 1));
-  cuda::copy(driver, host_in.data(), in.data(), in.bytes(), how.stream);
-  cuda::check(driver, driver.stream_synchronize(how.stream), "wait for a stream");
-  call({host_in.data(), in.count(), in.dtype()}, {host_out.data(), out.count(), out.dtype()});
-  cuda::copy(driver, out.data(), host_out.data(), out.bytes(), how.stream);
-  cuda::check(driver, driver.stream_synchronize(how.stream), "wait for a stream");
+// Waits for the envelopes that are still on their way from the other ends of messages.
+void DeviceMessages::finish() noexcept {
+  if (!session_.has_streams()) return;
+  owner_.runner().advance_until([this] { return envelopes_.is_idle(); },
+                                Deadline::in(owner_.deadline()));
 }
 
 }  // namespace hocket::device

@@ -19,11 +19,11 @@ struct DevicePlan {
   engine::DeviceEngine* engine = nullptr;  // null: not chosen yet, or the host
   bool chosen = false;
   bool captured = false;  // the choice was made for capture into a graph
-  std::unique_ptr<engine::DeviceSteps> steps = nullptr;  // of the engine; null: none are kept
-  // For a symmetric out: the ranks' outs as mapped here, and the block that contains them.
+  std::unique_ptr<engine::DeviceSteps> steps = nullptr;  // the engine's prepared steps; null: none
+  // For a symmetric `out`: the address in this process of each rank's `out`, and their block.
   std::vector<std::byte*> outs = {};
   std::shared_ptr<DeviceBlock> block = nullptr;
-  std::uint64_t epoch = 0;  // of the symmetric blocks; the plan is valid for this epoch
+  std::uint64_t epoch = 0;  // the plan is valid in this epoch of DeviceBlocks
 };
 
 }  // namespace hocket::device

@@ -10,7 +10,8 @@ using engine::Task;
 
 namespace {
 
-// `staged` lives at least as long as the message.
+// Carries message `number` through the host, once the message before it has begun and the copies
+// are on the host. The task keeps `staged` alive.
 Task carry(std::shared_ptr<StagedExchange> staged,
            std::shared_ptr<std::uint64_t> begun,
            std::uint64_t number,
@@ -32,16 +33,16 @@ Task carry(std::shared_ptr<StagedExchange> staged,
 
 DeviceRelay::DeviceRelay(call::Core& owner)
     : owner_(owner),
-      tallies_(static_cast<std::size_t>(owner.size())),
+      counts_(static_cast<std::size_t>(owner.size())),
       owed_(static_cast<std::size_t>(owner.size())) {}
 
-void DeviceRelay::settle(std::span<const Tally> theirs) {
+void DeviceRelay::count_owed(std::span<const MessageCounts> theirs) {
   const auto missing = [](std::uint32_t other, std::uint32_t own) {
     return other > own ? other - own : 0;
   };
   for (std::size_t rank = 0; rank < owed_.size(); ++rank) {
-    owed_[rank] = {.sent = missing(theirs[rank].received, tallies_[rank].sent),
-                   .received = missing(theirs[rank].sent, tallies_[rank].received)};
+    owed_[rank] = {.sent = missing(theirs[rank].received, counts_[rank].sent),
+                   .received = missing(theirs[rank].sent, counts_[rank].received)};
   }
 }
 
@@ -61,12 +62,12 @@ void DeviceRelay::exchange(const std::shared_ptr<StagedExchange>& staged,
   };
   for (std::size_t i = 0; i < outgoing.size(); ++i) {
     const auto to = static_cast<std::size_t>(outgoing[i].destination);
-    count(tallies_[to].sent, owed_[to].sent);
+    count(counts_[to].sent, owed_[to].sent);
     start(staged, outgoing[i].destination, outgoing[i].in, staged->outgoing()[i], true, allowed);
   }
   for (std::size_t i = 0; i < incoming.size(); ++i) {
     const auto from = static_cast<std::size_t>(incoming[i].source);
-    count(tallies_[from].received, owed_[from].received);
+    count(counts_[from].received, owed_[from].received);
     start(staged, incoming[i].source, incoming[i].out, staged->incoming()[i], false, allowed);
   }
 }
@@ -79,7 +80,7 @@ void DeviceRelay::start(const std::shared_ptr<StagedExchange>& staged,
                         Duration allowed) {
   const Envelope envelope{
       .peer = peer, .tag = engine::kStagedTag, .dtype = array.dtype(), .count = array.count()};
-  owner_.start_message(
+  owner_.message_calls.start(
       carry(staged, begun_, ++last_, &owner_, envelope, {copy, array.bytes()}, sends),
       {envelope, sends},
       allowed);

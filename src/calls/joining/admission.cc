@@ -1,12 +1,12 @@
-// The members' part has three steps, which begin anew if a rank dies or cannot join:
+// The members' part has three steps, which are repeated if a rank dies or cannot join:
 //
-//   rebuild   all members that live take part, and know the same members
-//   attempt   the root calls newcomers in at the door; all of them and the members make a new world
-//   rebuild   commits: it ends well on all members, or a member for which the attempt has failed
-//             refuses it, and the new world is dropped on all
+//   rebuild   all living members take part, and agree on the members
+//   attempt   the root calls newcomers in at the door; they and the members make a new world
+//   rebuild   commits: it succeeds on all members; or a member whose attempt has failed refuses it,
+//             and all drop the new world
 //
-// Newcomers enter their first barrier there. It ends when the members have committed. If they drop
-// the world, it fails, and the newcomers go back to the door.
+// Newcomers wait in the new world's first barrier, which ends when the members have committed. If
+// the members drop the world, the barrier fails, and the newcomers go back to the door.
 #include "calls/joining/admission.h"
 
 #include <fmt/format.h>
@@ -36,15 +36,17 @@ namespace {
 
 using base::Deadline;
 
-// Limit of one attempt. The store reports a rank that dies at once, so only a stopped one needs it.
+// Time limit of one attempt. The store reports a dead rank at once, so only a stopped rank needs
+// it.
 constexpr std::chrono::seconds kForAttempt{10};
 constexpr std::chrono::seconds kForNewcomers{10};
-// All members count alike, as each of them takes part in every commit.
+// All members count the same attempts, because each of them takes part in every commit.
 constexpr int kMostAttempts = 20;
-// Newcomers that wait already need this time to find a door that has just been opened.
+// Time limit for newcomers that already wait to find a door that has just been opened.
 constexpr std::chrono::milliseconds kToFindDoor{100};
 
-// The ranks of the new world, of members in their order and of newcomers. A value.
+// The ranks in the new world: first the members' ranks, in the members' order, then the newcomers'
+// ranks. A value.
 struct NewRanks {
   std::vector<int> members;
   std::vector<int> newcomers;
@@ -72,11 +74,11 @@ NewRanks assign_ranks(std::span<const int> before, std::size_t newcomers, bool k
   return ranks;
 }
 
-// The root's word to the members about an attempt. A value.
+// The plan of an attempt, which the root sends to the members. A value.
 struct AdmissionPlan {
   Invitation invitation;     // its rank is not set
-  std::vector<int> members;  // their ranks
-  std::string problem;       // not empty: the root gives up
+  std::vector<int> members;  // new ranks of the members
+  std::string problem;       // the reason if the root gives up; else empty
 };
 
 Bytes to_bytes(const AdmissionPlan& plan) {
@@ -142,12 +144,12 @@ class Admission {
 
   Communicator& members_;
   const AdmitOptions& options_;
-  const std::shared_ptr<world::WorldImpl> world_;  // of the members
+  const std::shared_ptr<world::WorldImpl> world_;  // the members' world
   const StartSettings settings_;
-  std::shared_ptr<Door> door_;  // of the process that opened it
+  std::shared_ptr<Door> door_;  // set in the process that opened it
   Deadline patience_;
-  std::optional<OpenStore> meeting_;  // of the root
-  std::string refusal_;               // of the last attempt
+  std::optional<OpenStore> meeting_;  // set at the root
+  std::string refusal_;               // the reason why the last attempt failed
 };
 
 World Admission::run() {
@@ -167,7 +169,7 @@ World Admission::run() {
     if (commit(made.has_value(), problem)) {
       try {
         made->communicator().barrier();
-      } catch (const Error&) {  // which the program's first call will report
+      } catch (const Error&) {  // the program's first call will report it
       }
       return *std::move(made);
     }
@@ -178,7 +180,7 @@ World Admission::run() {
       "the members could not meet in a new world in {} attempts: {}", kMostAttempts, refusal_));
 }
 
-// Returns the limit of the wait for the root, who may be patient.
+// Returns how long to wait for the root, which may wait for newcomers.
 Duration Admission::limit() const {
   const Duration patience = patience_.left();
   const Duration own = members_.deadline();
@@ -216,8 +218,8 @@ std::vector<Door::Newcomer> Admission::call_newcomers() {
       static_cast<std::size_t>(options_.newcomers), own_build(settings_.providers), deadline);
 }
 
-// The process that serves the door may end at any moment. Newcomers who have been called then come
-// back, so the root opens the door anew and calls again.
+// The process that serves the door may end at any moment, and newcomers that were called then come
+// back. So the root opens the door again, and calls again.
 AdmissionPlan Admission::plan_with_door(bool one_host) {
   for (int attempt = 1;; ++attempt) {
     try {
@@ -257,8 +259,8 @@ AdmissionPlan Admission::plan_attempt(bool one_host) {
   return plan;
 }
 
-// Makes the new world, or says why this is not possible. Other exceptions, such as an interrupt,
-// are told to the other members.
+// Makes the new world. If that fails, sets `problem` to the reason. Other exceptions, such as an
+// interrupt, are reported to the other members, and thrown.
 std::optional<World> Admission::carry_out(const AdmissionPlan& plan, std::string& problem) {
   try {
     LaunchInfo launch = launch_of(plan.invitation);
@@ -270,7 +272,8 @@ std::optional<World> Admission::carry_out(const AdmissionPlan& plan, std::string
     Hosting hosting{.door = door_};
     if (meeting_) hosting.server = std::move(meeting_->server);
     meeting_.reset();
-    // A member that has learned of a death does not come.
+    // A member that has learned of a death does not join. So the other members must not wait for
+    // it.
     const auto look = [this] {
       if (const auto ended = members_.status()) throw RendezvousError(ended->message);
     };
@@ -286,8 +289,8 @@ std::optional<World> Admission::carry_out(const AdmissionPlan& plan, std::string
   return std::nullopt;
 }
 
-// Collective over the members: returns whether the attempt works for all of them. A member that
-// dies meanwhile has no say.
+// Collective over the members: returns whether the attempt worked for all of them. A member that
+// dies meanwhile does not count.
 bool Admission::commit(bool works, const std::string& problem) {
   try {
     if (!works) members_.refuse_rebuild(problem);

@@ -8,10 +8,10 @@
 
 namespace hocket::joining {
 
-// As hocket::admit.
+// Does the work of hocket::admit.
 World admit(Communicator& members, const AdmitOptions& options, const world::MakeProviders& make);
 
-// The newcomer's side: waits at `door`, which is an address or a job's name, until it is in. Throws
+// The newcomer's side: waits at `door`, an address or a job's name, until it is admitted. Throws
 // RendezvousError at the options' timeout.
 World join_running(const InitOptions& options, StartSettings settings, const std::string& door);
 

@@ -9,7 +9,8 @@
 namespace hocket::joining {
 namespace {
 
-// The store tells of a broken connection once it knows how the process ended.
+// Time limit for the store to report why a rank was lost. It reports this once it knows how the
+// process ended.
 constexpr std::chrono::milliseconds kWaitForReason{1000};
 constexpr std::chrono::milliseconds kForLatecomers{300};
 

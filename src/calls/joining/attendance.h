@@ -9,9 +9,9 @@
 
 namespace hocket::joining {
 
-// A resource; one thread. Learns of other ranks' ends and failures, from the store's connection
-// until init returns. A base::Lookout calls `look`, so that no wait outlasts a death or failure of
-// another rank.
+// A resource, used by one thread. From the connection to the store until init returns, it learns of
+// other ranks' ends and failures. A base::Lookout calls `look`, so that no wait outlasts a death or
+// failure of another rank.
 class Attendance {
  public:
   // For a job of one rank.
@@ -24,21 +24,20 @@ class Attendance {
 
   // Throws RendezvousError once a rank has ended or failed, with the reason. Costs a system call.
   void look() const;
-  // Call it after another rank broke off a wait: waits a moment for the store to give the reason,
-  // and throws that. Returns if no reason came.
+  // Call it when another rank has broken off a wait. Waits a moment for the store to report the
+  // reason, and throws it. Returns if no reason came.
   void look_for_reason() const;
-  // Tells the others that this rank failed. Never throws. If this rank serves the store, it takes a
-  // moment, so that ranks that arrive just then hear of the failure, too.
+  // Tells the other ranks that this rank failed. Never throws. If this rank serves the store, it
+  // waits a moment, so that ranks that are just arriving hear of the failure, too.
   void withdraw(const std::string& reason) noexcept;
-  // While true, an error of this rank is one that every rank finds by itself, so that `withdraw`
-  // tells it to none: they would report it at second hand.
+  // While true, every rank finds this rank's errors by itself, so `withdraw` tells them to no one.
   void set_known_to_all(bool known) noexcept { known_to_all_ = known; }
 
  private:
   std::shared_ptr<rendezvous::MemberStore> store_;
   bool serves_ = false;
   bool known_to_all_ = false;
-  // names the rank that serves the store, in text that goes on with its loss; may be empty
+  // the start of a text about the loss of the store; it names the serving rank, or is empty
   std::string server_;
 };
 

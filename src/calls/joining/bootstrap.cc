@@ -19,11 +19,11 @@
 namespace hocket::joining {
 namespace {
 
-// The message of rank 0 to the others, of constant size.
+// The message of rank 0 to the other ranks, of constant size.
 struct Word {
   base::ShortText<16> job;  // hexadecimal digits
   base::ShortText<256> address;
-  base::ShortSentence<512> problem;  // not empty: rank 0 cannot serve, and why
+  base::ShortSentence<512> problem;  // the reason why rank 0 cannot serve; empty: it can
   std::array<std::byte, Key::kBytes> key{};
 };
 static_assert(std::is_trivially_copyable_v<Word>);
@@ -33,7 +33,7 @@ std::string random_job() {
   return fmt::format("{:08x}{:07x}", source(), source() & 0xfffffff);
 }
 
-// The error that this rank finds before any exchange; empty: none.
+// Returns an error that this rank can find before any exchange; empty: none.
 std::string problem_of(const Bootstrap& bootstrap, const InitOptions& options) {
   const int rank = bootstrap.rank();
   const int size = bootstrap.size();
@@ -52,11 +52,12 @@ std::string problem_of(const Bootstrap& bootstrap, const InitOptions& options) {
   return {};
 }
 
-// Called on all ranks, also on those that have found an error. Returns true if all are on one host.
+// Compares the number of ranks, and shares errors; `problem` is this rank's error. All ranks call
+// it, also ranks with an error. Returns true if all are on one host.
 bool agree(Bootstrap& bootstrap, const std::string& problem) {
   const std::int64_t size = bootstrap.size();
   const std::int64_t host = hash_of_host();
-  // Minima; a maximum is the minimum of the negative.
+  // The values whose minima are taken. A maximum is the minimum of the negative values.
   enum : std::size_t { kRefusing, kSize, kMinusSize, kHost, kMinusHost, kCount };
   std::array<std::int64_t, kCount> least{};
   least[kRefusing] = problem.empty() ? INT64_MAX : bootstrap.rank();
@@ -81,7 +82,7 @@ bool agree(Bootstrap& bootstrap, const std::string& problem) {
   return least[kHost] == -least[kMinusHost];
 }
 
-// The place where a store is served.
+// Returns the options for a store at `where`. If it is empty, chooses an address.
 StoreServer::Options server_options(const std::string& where,
                                     bool one_host,
                                     const std::string& job) {
@@ -110,7 +111,7 @@ StoreServer::Options server_options(const std::string& where,
   return server;
 }
 
-// Rank 0: serves, and says where.
+// Serves the store on rank 0, and stores its address in `word` for the other ranks.
 std::optional<StoreServer> serve(
     Word& word, const InitOptions& options, int size, bool one_host, std::exception_ptr& error) {
   try {

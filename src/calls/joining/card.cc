@@ -11,7 +11,7 @@
 namespace hocket::joining {
 namespace {
 
-constexpr std::size_t kBuildEntries = 3;  // they come first, in every release
+constexpr std::size_t kBuildEntries = 3;  // these entries come first in every release
 constexpr std::size_t kEntries = kBuildEntries + 9;
 
 bool is_text(const Object& object) { return object.kind() == ObjectKind::kString; }

@@ -1,5 +1,5 @@
-// The card by which each rank introduces itself to the others, through the store, before anything
-// else.
+// The card by which each rank introduces itself to the other ranks, through the store, before
+// anything else.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,12 @@
 
 namespace hocket::joining {
 
-// Increase it with every change of formats that ranks exchange or choices that they must make
-// alike. These are the segment's layout, the facts between hosts, and the engines' formats.
+// Increase it with every change of a format that ranks exchange: the segment's layout, the facts
+// between hosts, the engines' formats. Increase it also if ranks change a choice that must be alike
+// on all.
 inline constexpr std::int64_t kWireVersion = 4;
 
-// The build of a rank's library; ranks of one job must have equal ones. A value.
+// The build of a rank's library. Ranks of one job must have equal builds. A value.
 struct Build {
   std::string release;  // "0.1.0"
   std::int64_t wire = kWireVersion;
@@ -24,14 +25,14 @@ struct Build {
 
   bool operator==(const Build&) const = default;
 };
-// This library's build, with these engines.
+// Returns the build of this library with the engines of `providers`.
 Build own_build(const engine::ProviderList& providers);
 
-// A value.
+// The facts that a rank tells the other ranks. A value.
 struct Card {
   Build build;
-  std::string host;       // identity
-  std::string host_name;  // for people
+  std::string host;       // identity of the host
+  std::string host_name;  // name of the host, for people
   std::string machine;
   std::string listener;  // abstract AF_UNIX name
   JobToken token{};
@@ -42,8 +43,8 @@ struct Card {
 };
 
 Bytes to_bytes(const Card& card);
-// The cards by rank. Throws RendezvousError if ranks have different builds, naming both, or if a
-// card is damaged. Nothing else is read from a card of another build.
+// Decodes the cards of all ranks. Throws RendezvousError if ranks have different builds, naming
+// both, or if a card is damaged. Nothing but the build is read from a card of another build.
 std::vector<Card> to_cards(const std::vector<Bytes>& cards);
 
 }  // namespace hocket::joining

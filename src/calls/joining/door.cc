@@ -26,12 +26,13 @@ using std::chrono::milliseconds;
 constexpr const char* kJob = "hocket door";
 constexpr const char* kCome = "come";
 constexpr const char* kGone = "gone";
-// A newcomer that has been called answers at once, or it is stopped or has died.
+// Time limit for a newcomer's answer. A newcomer answers at once, unless it is stopped or has died.
 constexpr milliseconds kForAnswer{1000};
 constexpr milliseconds kForConnection{250};
 constexpr milliseconds kForDoor{2000};
 constexpr milliseconds kBetweenLooks{2};
-// A client's attempts get rarer with time, and a door may open at any moment: then it begins anew.
+// The longest attempt to connect. Within an attempt the retries get rarer, but a door may open at
+// any moment. So a new attempt begins soon.
 constexpr milliseconds kBetweenAttempts{30};
 constexpr std::chrono::seconds kForInvitation{10};
 
@@ -65,7 +66,8 @@ StoreClientOptions client_options(const DoorAddress& door, Duration timeout) {
           .trust_network = door.trust_network};
 }
 
-// Absent if another process serves there, or this is no address of this host.
+// Serves the door. Returns nothing if another process serves it, or if the address is not of this
+// host.
 std::optional<StoreServer> serve(const DoorAddress& door) {
   StoreServer::Options options{
       .address = door.address, .key = door.key, .job = kJob, .trust_network = door.trust_network};
@@ -165,7 +167,7 @@ std::optional<Door::Newcomer> Door::try_call(std::int64_t ticket, const Build& b
                 build.release,
                 card.build.release);
   if (store_->compare_and_set(key_of("call", ticket), std::nullopt, as_bytes(answer))) {
-    return std::nullopt;  // it has gone, or other members have called it
+    return std::nullopt;  // the newcomer has gone, or other members have called it
   }
   if (answer != kCome) return std::nullopt;
   try {
@@ -206,14 +208,14 @@ void Door::invite(const Newcomer& newcomer, const Invitation& invitation) {
 
 namespace {
 
-// The outcome of a visit at the door. With neither of both the door has closed, or the job has gone
-// on without this process.
+// The outcome of a visit to the door: an invitation or a refusal. If both are empty, the door has
+// closed, or the job has gone on without this process.
 struct Visit {
   std::optional<Invitation> invitation = {};
   std::string refusal = {};
 };
 
-// Says now and then why a newcomer still waits. A value for the length of the wait.
+// Logs from time to time why a newcomer still waits. A value for the length of the wait.
 class Reminder {
  public:
   explicit Reminder(std::string door) : door_(std::move(door)) {}
@@ -227,7 +229,7 @@ class Reminder {
                           base::in_seconds(waited_),
                           door_,
                           reason));
-    next_ = Deadline::in(waited_);  // each time after twice as long
+    next_ = Deadline::in(waited_);  // each interval is twice as long
     waited_ *= 2;
   }
 
@@ -239,8 +241,8 @@ class Reminder {
 
 constexpr const char* kNotCalled = "its members have not called admit, or took in others";
 
-// Waits for the members' call in parts, so that the reminder has its turns. Absent if the door has
-// closed or the time is over.
+// Waits for the members' call, in intervals between reminders. Returns nothing if the door has
+// closed or the time is up.
 std::optional<std::string> wait_for_call(Store& store,
                                          std::int64_t ticket,
                                          Reminder& reminder,
@@ -279,7 +281,7 @@ Invitation wait_at_door(const DoorAddress& door, const Build& build, Deadline de
   std::string reason;
   std::string refusal;
   Reminder reminder(door.address);
-  bool is_nobody = true;  // at the door, as far as the reason says
+  bool is_nobody = true;  // true if the reason is that no job has opened the door
   for (;;) {
     base::throw_if_interrupted(fmt::format("the wait at {}", door.address));
     try {

@@ -1,10 +1,10 @@
-// The door of a running job: a store at a known address, where newcomers wait to be taken in.
+// The door of a running job: a store at a known address, where newcomers wait to be admitted.
 //
 //     newcomer n              store               the members' root
 //     add, set card    -->   tickets, card/n
 //     wait             <--   call/n         <--   "come", or the reason of a refusal
 //     set              -->   ready/n        -->   waits for a short time
-//     wait             <--   invitation/n   <--   where and as which rank to join
+//     wait             <--   invitation/n   <--   the address, and the rank to join as
 #pragma once
 
 #include <cstddef>
@@ -29,22 +29,22 @@ struct Invitation {
   std::string job;
   Key key;
   std::string door;
-  std::vector<int> newcomers;  // ranks
+  std::vector<int> newcomers;  // ranks of the newcomers
   std::string engines;         // HOCKET_ENGINES of the members
-  std::string algorithm;       // their HOCKET_ALGORITHM
+  std::string algorithm;       // HOCKET_ALGORITHM of the members
 };
 Bytes to_bytes(const Invitation& invitation);
 Invitation to_invitation(std::span<const std::byte> bytes);
 LaunchInfo launch_of(const Invitation& invitation);
 
-// How a door is reached. A value.
+// The address of a door, and the key for it. A value.
 struct DoorAddress {
   std::string address;
   std::optional<Key> key;
   bool trust_network = false;
 };
 
-// A resource: the members' side. One thread.
+// A resource: the members' side of the door. One thread uses it.
 class Door {
  public:
   struct Newcomer {
@@ -52,8 +52,8 @@ class Door {
     std::string host;  // os::host_identity
   };
 
-  // Serves the door. If another process serves it, this one becomes its client. Throws
-  // InvalidArgument that says why it cannot be opened.
+  // Serves the door, or connects to it if another process serves it. Throws InvalidArgument with
+  // the reason if it cannot be opened.
   explicit Door(const DoorAddress& address);
 
   // Calls newcomers in until `most` are ready or the deadline has passed.
@@ -62,7 +62,6 @@ class Door {
 
  private:
   std::optional<Newcomer> try_call(std::int64_t ticket, const Build& build);
-  bool is_alive() const noexcept;
 
   std::optional<StoreServer> server_;
   std::shared_ptr<Store> store_;

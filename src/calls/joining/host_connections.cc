@@ -23,8 +23,8 @@ using base::Deadline;
 struct ConnectionCard {
   std::string lane;     // "host:port" on which it listens for other hosts
   Bytes carrier;        // the message carrier's address
-  Bytes key;            // rank 0's becomes the lanes' key
-  std::string problem;  // the reason why it has none of these; else empty
+  Bytes key;            // the key on rank 0's card becomes the lanes' key
+  std::string problem;  // the reason if it has no address; else empty
 };
 
 Bytes to_bytes(const ConnectionCard& card) {
@@ -43,9 +43,9 @@ ConnectionCard to_card(const Bytes& bytes) {
           .problem = object[3].as_string()};
 }
 
-// The interface on the way to the store, for the carrier of messages. Its name is empty if the
-// carrier had better choose: on loopback, where all ranks are on one machine and reach each other
-// anyhow, and without an IPv4 address, which UCX's TCP needs.
+// Returns the interface of the route to the store, for the carrier of messages. Its name is empty
+// if the carrier must choose by itself: on loopback, where all ranks are on one machine, or without
+// an IPv4 address, which UCX's TCP needs.
 os::Interface interface_toward(const os::HostPort& store) {
   const std::string address = os::address_toward(store);
   const auto found = os::find_interface(address);
@@ -55,7 +55,7 @@ os::Interface interface_toward(const os::HostPort& store) {
   return {.name = has_v4 ? found->name : "", .address = address};
 }
 
-// The interface by which other hosts are reached.
+// Returns the interface by which other hosts are reached.
 os::Interface interface_for(const LaunchInfo& launch, const base::Config& config) {
   if (!config.interface.empty()) {
     const auto found = os::find_interface(config.interface);
@@ -72,19 +72,20 @@ os::Interface interface_for(const LaunchInfo& launch, const base::Config& config
   return interface_toward(*tcp);
 }
 
-// The first letter of a rank's word about an unreachable host tells how it knows.
+// The first letter of a rank's report about an unreachable host: the connection was refused, or it
+// timed out.
 constexpr char kRefused = 'r', kWaited = 'w';
 
-// With more hosts, the first rank of each tries the ways, and the others do not.
+// With more hosts than this, only the first rank of each host tests connections.
 constexpr std::size_t kMostHostsOfAll = 16;
 
-// The words of all ranks, in order.
+// Exchanges texts through the store. Returns the texts of all ranks, in order.
 std::vector<Bytes> exchange(
     Store& store, const char* name, const LaunchInfo& launch, const Bytes& own, Deadline deadline) {
   return store.exchange(name, launch.rank, launch.size, own, deadline.left());
 }
 
-// The first rank of each other host.
+// Returns the first rank of each other host.
 std::vector<int> firsts_of_others(const std::vector<int>& hosts, int own_host) {
   std::vector<int> firsts;
   std::set<int> known{own_host};
@@ -94,7 +95,7 @@ std::vector<int> firsts_of_others(const std::vector<int>& hosts, int own_host) {
   return firsts;
 }
 
-// A rank to which messages have no way.
+// Finds a rank that messages do not reach, and describes it. The text is empty if there is none.
 control::Unreached find_unreachable(const world::WorldParts& parts,
                                     const std::vector<ConnectionCard>& cards,
                                     const std::vector<std::string>& host_names) {
@@ -132,7 +133,8 @@ std::vector<int> ranks_to_try(const std::vector<int>& hosts, int rank) {
   if (ranks.size() > kMostHostsOfAll && place != 0) return tried;
   for (const auto& [host, others] : ranks) {
     if (host == own_host) continue;
-    // The hosts' ranks are dealt out to each other; those of the host with more share the others.
+    // Pairs the ranks of two hosts. If one host has more ranks, several of them get the same
+    // partner.
     for (std::size_t i = place % others.size(); i < others.size(); i += mates.size()) {
       tried.push_back(others[i]);
       if (ranks.size() > kMostHostsOfAll) break;
@@ -209,7 +211,7 @@ void connect_hosts(world::WorldParts& parts,
     if (told.empty() || said.starts_with(kRefused)) told = said.substr(1);
   }
   if (told.empty()) return;
-  carrier.retire();  // it must not close connections that are still being made
+  carrier.retire();  // the carrier must not close connections that are still being made
   throw RendezvousError(told);
 }
 

@@ -14,6 +14,7 @@
 #include "foundation/os/process/standard_descriptors.h"
 #include "membership/rendezvous/launchers/launcher_space.h"
 #include "membership/rendezvous/launchers/launchers.h"
+#include "monitoring/live/metrics_setting.h"
 
 namespace hocket {
 namespace joining {
@@ -29,11 +30,12 @@ world::WorldParts alone(const InitOptions& options,
   heed_settings(parts, options, settings.config, settings.providers);
   parts.segment = make_segment(
       {.ranks = 1, .stripe_bytes = stripe_bytes(options, settings.config, parts.engines, {})},
+      settings.config,
       false);
   return parts;
 }
 
-// One rank a host says it for all.
+// Warns of misspelt settings. Called on the first rank of each host.
 void warn_of_unknown_settings(const ProviderList& providers) {
   std::vector<base::SettingRow> rows;
   for (const auto& provider : providers) {
@@ -43,14 +45,15 @@ void warn_of_unknown_settings(const ProviderList& providers) {
   base::warn_of_unknown_settings(rows);
 }
 
-// The launchers of several hosts watch the store until then; see FirstHost in the command.
+// Tells the launchers of several hosts that all ranks have joined. They watch the store until then;
+// see FirstHost in the command.
 void tell_launchers(Store* store, const LaunchInfo& launch) {
   const bool is_alone = store == nullptr || launch.store_address.starts_with("unix:");
   if (is_alone || launch.rank != 0 || launch.launcher != "hocket run") return;
   try {
     store->compare_and_set("launcher/news", std::nullopt, as_bytes("joined"));
   } catch (const RendezvousError&) {
-    // The job stands, and needs the store no longer.
+    // The job has begun and needs the store no longer, so this error does not matter.
   }
 }
 
@@ -75,6 +78,7 @@ World join_as_one_of(const InitOptions& options,
   parts.name = options.name;
   parts.deadline = options.deadline.value_or(config.deadline);
   parts.waits = config.waits;
+  parts.is_shown = config.is_shown;
   parts.dump_directory = config.flight_recorder_dir;
   parts.device_libraries =
       std::make_shared<device::DeviceLibraries>(config.costs, options.library_folders, providers);
@@ -84,8 +88,8 @@ World join_as_one_of(const InitOptions& options,
   return World(world, world->make_communicator());
 }
 
-// The door of the running job that this process joins; empty: it joins none. Options that give it
-// another place take precedence over HOCKET_JOIN.
+// Returns the door of the running job that this process joins; empty: none. Options that give the
+// process a place in a new job take precedence over HOCKET_JOIN.
 std::string door_to_join(const InitOptions& options) {
   const bool has_place = options.rank || options.size || !options.address.empty();
   if (has_place && !options.join.empty()) {
@@ -102,6 +106,7 @@ std::string door_to_join(const InitOptions& options) {
 StartSettings read_settings(const InitOptions& options, const world::MakeProviders& make) {
   base::require_limit(options.timeout, "timeout");
   base::require_limit(options.deadline, "deadline");
+  static_cast<void>(live::metrics_setting());  // throws for a wrong setting before the ranks meet
   return {.config = base::Config::from_environment(),
           .providers = world::configured(make, options.library_folders)};
 }
@@ -171,7 +176,9 @@ World& World::operator=(World&&) noexcept = default;
 World::~World() {
   if (!impl_) return;
   const auto& own = communicator_->impl();
-  if (own && own->is_in_callback()) return;  // whose call lets go of it afterwards
+  if (own && own->reentry.is_in_callback())
+    return;  // the call in progress releases the world
+             // afterwards
   try {
     close();
   } catch (const std::exception& error) {  // no caller is left to get the error
@@ -179,13 +186,15 @@ World::~World() {
   }
 }
 Communicator& World::rebuild(const RebuildOptions& options) {
-  return *communicator_ = communicator_->rebuild(options);  // who refers to it has the new one
+  return *communicator_ = communicator_->rebuild(options);  // references stay valid
 }
 const LaunchInfo& World::launch() const { return impl_->launch(); }
 std::span<const std::string> World::engines() const { return impl_->engines().names(); }
 void World::close() {
-  const bool has_communicator = static_cast<bool>(communicator_->impl());  // or the program took it
-  if (has_communicator) communicator_->impl()->refuse_in_callback();
+  const bool has_communicator = static_cast<bool>(communicator_->impl());  // else it was moved away
+  if (has_communicator && communicator_->impl()->reentry.is_in_callback()) {
+    communicator_->impl()->reentry.refuse_in_callback();
+  }
   struct Leaves {
     world::WorldImpl& world;
     ~Leaves() { world.leave(); }

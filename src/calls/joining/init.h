@@ -1,4 +1,4 @@
-// From a process that was just started to a world, with engines out of a list that is handed in.
+// Joins a job: from a process that was just started to a world.
 #pragma once
 
 #include <functional>
@@ -12,25 +12,25 @@
 
 namespace hocket::joining {
 
-// As hocket::init.
+// Does the work of hocket::init, with the engines that `make` returns.
 World init(const InitOptions& options, const world::MakeProviders& make);
 World init(Bootstrap& bootstrap, const InitOptions& options, const world::MakeProviders& make);
 
-// The settings that a rank needs before it meets the others. A value.
+// The settings that a rank needs before it meets the other ranks. A value.
 struct StartSettings {
   base::Config config;
   engine::ProviderList providers;
 };
-// Throws InvalidArgument.
+// Reads the settings from the options and the environment. Throws InvalidArgument.
 StartSettings read_settings(const InitOptions& options, const world::MakeProviders& make);
 
-// Holds what this process serves to the others. A resource.
+// The services of this process for other ranks. A resource.
 struct Hosting {
-  std::optional<StoreServer> server = {};  // of the store where they meet
+  std::optional<StoreServer> server = {};  // the server of the store where they meet
   std::shared_ptr<void> door = {};         // see WorldParts::door
 };
-// Joins the job that `launch` describes. An error that ends this rank's part ends the others', too,
-// with its reason. Waits call `look` now and then, whose exception ends them.
+// Joins the job that `launch` describes. If this fails, the other ranks fail with the same reason.
+// The waits in it call `look` from time to time; an exception from `look` ends the wait.
 World join(
     const InitOptions& options,
     const StartSettings& settings,

@@ -27,7 +27,7 @@ namespace {
 
 using base::Deadline;
 
-// A call that ranks carry out in different ways ends nowhere, so all refuse to begin.
+// Throws unless all ranks chose the same engines and algorithms. Otherwise calls would hang.
 void require_agreement(const std::vector<Card>& cards) {
   for (std::size_t i = 0; i < cards.size(); ++i) {
     if (cards[i].problem.empty()) continue;
@@ -48,11 +48,11 @@ void require_agreement(const std::vector<Card>& cards) {
   require(&Card::engines, "the engines", "give all ranks the same HOCKET_ENGINES, or `engines`");
 }
 
-// The host of each rank, and its number there.
+// The host of each rank, and the rank's number there.
 struct Placement {
   std::vector<int> hosts;
   std::vector<int> host_ranks;
-  int leader = 0;      // the first rank of this one's host
+  int leader = 0;      // the first rank of this rank's host
   int neighbours = 1;  // ranks on this host
 };
 
@@ -78,7 +78,7 @@ Placement place_ranks(const std::vector<Card>& cards, int rank) {
   return placement;
 }
 
-// The other ranks of this one's host.
+// Returns the other ranks of this rank's host.
 std::set<int> others_here(const Placement& placement, int rank) {
   std::set<int> others;
   for (std::size_t i = 0; i < placement.hosts.size(); ++i) {
@@ -88,7 +88,7 @@ std::set<int> others_here(const Placement& placement, int rank) {
   return others;
 }
 
-// The place of each rank on this host: see control::HostControl.
+// Returns the place of each rank on this host; see control::HostView.
 std::vector<int> places(const Placement& placement, int rank) {
   std::vector<int> places = placement.host_ranks;
   int next = placement.neighbours;
@@ -98,7 +98,8 @@ std::vector<int> places(const Placement& placement, int rank) {
   return places;
 }
 
-// The ranks of one machine share its processors, though they may count as several hosts.
+// Returns how this rank may wait. Ranks of one machine share its processors, even if they count as
+// several hosts.
 os::Pace own_pace(const std::vector<Card>& cards, int rank) {
   const Card& own = cards[static_cast<std::size_t>(rank)];
   std::vector<os::Allotment> machine;
@@ -129,7 +130,8 @@ void require_of_kernel() {
   const os::ForkGuard guard;
 }
 
-// Like a store's exchange. After a while the first rank that is there reports the missing ones.
+// Exchanges like Store::exchange. After kSilentWait, rank 0 logs which ranks are missing. If rank 0
+// itself is missing, the other ranks log this.
 std::vector<Bytes> exchange(Store& store,
                             const Bytes& own,
                             const LaunchInfo& launch,
@@ -153,7 +155,7 @@ std::vector<Bytes> exchange(Store& store,
   }
 }
 
-// Everybody's card, by rank.
+// Exchanges cards through the store. Returns the cards of all ranks.
 std::vector<Card> exchange_cards(
     Store& store, const Card& own, const LaunchInfo& launch, Duration timeout, Deadline deadline) {
   try {
@@ -227,7 +229,7 @@ std::size_t stripe_bytes(const InitOptions& options,
   const auto ranks = static_cast<std::size_t>(world.local);
   std::size_t wanted = options.segment_bytes.value_or(config.segment_bytes);
   if (wanted == 0) {
-    // No size was requested, so it may be smaller.
+    // No size was requested, so the default size may be reduced to a size that fits.
     wanted = (os::memory_bytes() + kGiB - 1) / kGiB * kGiB;
     wanted =
         os::segment_bytes_with_room(std::min(wanted, call::kMostBytes / ranks) * ranks) / ranks;
@@ -236,12 +238,14 @@ std::size_t stripe_bytes(const InitOptions& options,
   return stripe_with_world(os::allowed_segment_bytes(wanted * ranks) / ranks, engines, world);
 }
 
-std::shared_ptr<os::Segment> make_segment(const control::HostShape& shape, bool threads) {
+std::shared_ptr<os::Segment> make_segment(const control::HostShape& shape,
+                                          const base::Config& config,
+                                          bool threads) {
   const std::size_t bytes = control::HostControl::segment_bytes(shape);
   const auto made = [&] {
     if (!threads) return os::Segment::create(bytes);
-    return base::environment("HOCKET_TOP") == "0" ? os::Segment::create_private(bytes)
-                                                  : os::Segment::create_for_threads(bytes);
+    return config.is_shown ? os::Segment::create_for_threads(bytes)
+                           : os::Segment::create_private(bytes);
   };
   auto segment = std::make_shared<os::Segment>(made());
   control::HostControl::format(*segment, shape);
@@ -261,7 +265,7 @@ world::WorldParts meet(const InitOptions& options,
   parts.store_clients = std::move(joined.clients);
   attendance = Attendance(std::move(joined.member), launch, static_cast<bool>(parts.store_clients));
   os::UnixListener listener = os::UnixListener::autobind();
-  // An error here must reach the others, so this rank meets them first.
+  // An error here must reach the other ranks. So it is thrown only after this rank has met them.
   std::exception_ptr problem;
   std::string said;
   try {
@@ -285,7 +289,7 @@ world::WorldParts meet(const InitOptions& options,
     try {
       return exchange_cards(*store, own, launch, join_timeout(options), deadline);
     } catch (const RendezvousError&) {
-      if (problem) std::rethrow_exception(problem);  // the others may have left because of it
+      if (problem) std::rethrow_exception(problem);  // other ranks may have failed because of it
       throw;
     }
   };
@@ -315,6 +319,7 @@ world::WorldParts meet(const InitOptions& options,
         make_segment({.ranks = placement.neighbours,
                       .remote = launch.size - placement.neighbours,
                       .stripe_bytes = stripe_bytes(options, config, parts.engines, world)},
+                     config,
                      false);
     hand_out(*parts.segment, listener, own.token, others_here(placement, launch.rank), deadline);
   } else {

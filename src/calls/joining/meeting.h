@@ -14,36 +14,39 @@
 
 namespace hocket::joining {
 
-// The time in which all ranks must come.
+// Returns the time in which all ranks must come.
 Duration join_timeout(const InitOptions& options);
 
-// Sets the parts that follow from this rank's options and settings alone: engines, out of
-// `providers`, algorithms, trace. Throws InvalidArgument for unknown names, SystemError if no trace
-// can be written.
+// Sets the parts that follow from this rank's options and settings alone: the engines (chosen from
+// `providers`), algorithms, trace and audit. Throws InvalidArgument for unknown names. Throws
+// SystemError if a trace or an audit cannot be written.
 void heed_settings(world::WorldParts& parts,
                    const InitOptions& options,
                    const base::Config& config,
                    const engine::ProviderList& providers);
 
-// About `wanted` bytes of shared memory for each rank on this host. It is at least enough for the
-// world itself, and at most what the segment's counters can express.
+// Returns about `wanted` bytes of shared memory for each rank on this host. The result is at least
+// enough for the world itself, and at most what the segment's counters can express.
 std::size_t stripe_with_world(std::size_t wanted,
                               const world::JobEngines& engines,
                               const world::GroupShape& world);
-// The same, limited by the options, the settings and this machine.
+// Returns the bytes of shared memory for each rank, from the options, the settings and this
+// machine's memory.
 std::size_t stripe_bytes(const InitOptions& options,
                          const base::Config& config,
                          const world::JobEngines& engines,
                          const world::GroupShape& world);
 // `threads`: the ranks are threads of one process. Ordinary memory is then enough if no other
 // process may look at it (HOCKET_TOP=0).
-std::shared_ptr<os::Segment> make_segment(const control::HostShape& shape, bool threads);
+std::shared_ptr<os::Segment> make_segment(const control::HostShape& shape,
+                                          const base::Config& config,
+                                          bool threads);
 
-// The folder of audits that single communicators request while the job has none.
+// Returns the folder for audits of single communicators, if the job itself is not audited.
 std::string audit_folder(const base::Config& config);
 
-// Meets the others at the store, and gets this host's shared memory. `server` is the store's if
-// this rank serves it already. `attendance` belongs to this rank from then on. Throws
+// Meets the other ranks at the store, and gets this host's shared memory. `server` is set if this
+// rank serves the store already. Sets `attendance` once this rank has reached the store. Throws
 // RendezvousError that names ranks which are missing, cannot join, or have other engines or
 // algorithms. Throws SystemError, and Aborted if the user interrupts it.
 world::WorldParts meet(const InitOptions& options,

@@ -24,11 +24,12 @@ namespace {
 
 using base::Deadline;
 
-// A guest that says nothing is hung up on after this; after the second, if others need its place.
+// A client that sends nothing is dropped after kPatience. If other clients need its place, it is
+// dropped after kLeastPatience.
 constexpr std::chrono::seconds kPatience{10};
 constexpr std::chrono::seconds kLeastPatience{2};
 constexpr std::size_t kMostGuests = 256;
-constexpr int kAcceptedAtOnce = 64;  // then those who are there have their turn
+constexpr int kAcceptedAtOnce = 64;  // then the connected clients are served
 constexpr std::chrono::milliseconds kAcceptPause{10};
 
 // A connected process, and the part of a ticket that has come.
@@ -40,7 +41,8 @@ struct Guest {
   Deadline safe_until = Deadline::in(kLeastPatience);
   bool gone = false;
 
-  // True when the ticket is complete. A client that hangs up, or is late, is gone.
+  // Returns true when the ticket is complete. A client that closes the connection or is late is
+  // gone.
   bool listen() {
     const auto rest = std::span(shown).subspan(came);
     const ssize_t bytes = ::recv(socket.get(), rest.data(), rest.size(), MSG_DONTWAIT);
@@ -51,13 +53,13 @@ struct Guest {
   }
 };
 
-// A resource: the connected clients. None of them can keep the others waiting.
+// A resource: the connected clients. No client can keep the others waiting.
 class Reception {
  public:
   Reception(const os::Segment& segment, os::UnixListener& listener, const JobToken& token)
       : segment_(segment), listener_(listener), token_(token) {}
 
-  // Waits a moment for data, and serves those of `waiting` that are there.
+  // Waits a moment for data, and serves the ranks of `waiting` that have sent their tickets.
   void serve(std::set<int>& waiting, Deadline deadline) {
     wait(deadline);
     accept_some();
@@ -92,7 +94,7 @@ class Reception {
         guests_.push_back({.socket = std::move(socket)});
       }
     } catch (const SystemError&) {
-      // There is no descriptor for another one.
+      // No descriptor is left for another client.
       drop_oldest();
       accept_later();
     }
@@ -100,8 +102,8 @@ class Reception {
 
   void accept_later() { accepts_from_ = Deadline::in(kAcceptPause); }
 
-  // Makes room for those who wait to be accepted. A rank that has just come keeps its place: its
-  // ticket is on the way, and it would not come again.
+  // Drops the oldest client to make room for another client. A rank that has just connected is
+  // kept: its ticket is on the way, and it would not connect again.
   bool drop_oldest() {
     if (guests_.empty() || !guests_.front().safe_until.has_passed()) return false;
     guests_.erase(guests_.begin());
@@ -117,7 +119,7 @@ class Reception {
       os::send_fd(guest.socket, segment_.fd(), std::as_bytes(std::span(&bytes, 1)), deadline);
       waiting.erase(ticket.rank);
     } catch (const Error& error) {
-      if (error.code() == ErrorCode::kAborted) throw;  // else it has gone, and may come again
+      if (error.code() == ErrorCode::kAborted) throw;  // else the client has gone
     }
   }
 
@@ -157,6 +159,23 @@ void hand_out(const os::Segment& segment,
   }
 }
 
+// True for errors that the leader of the host causes. Other errors are this process's own, such as
+// a limit that it has reached.
+static bool is_of_leader(const SystemError& error) {
+  const int number = error.error_number();
+  return number == ECONNREFUSED || number == ECONNRESET || number == EPIPE;
+}
+
+static RendezvousError not_fetched(const Ticket& ticket, int leader, const Error& error) {
+  return RendezvousError(fmt::format(
+      "rank {} got no shared memory from rank {}, which has it for this host ({}); see the "
+      "output of rank {}",
+      ticket.rank,
+      leader,
+      error.what(),
+      leader));
+}
+
 std::shared_ptr<os::Segment> fetch(const std::string& name,
                                    const Ticket& ticket,
                                    int leader,
@@ -168,15 +187,12 @@ std::shared_ptr<os::Segment> fetch(const std::string& name,
     os::require_same_user(socket);
     os::send_all(socket, std::as_bytes(std::span(&ticket, 1)), deadline);
     fd = os::receive_fd(socket, std::as_writable_bytes(std::span(&bytes, 1)), deadline);
+  } catch (const SystemError& error) {
+    if (!is_of_leader(error)) throw;
+    throw not_fetched(ticket, leader, error);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kAborted) throw;
-    throw RendezvousError(fmt::format(
-        "rank {} got no shared memory from rank {}, which has it for this host ({}); see the "
-        "output of rank {}",
-        ticket.rank,
-        leader,
-        error.what(),
-        leader));
+    throw not_fetched(ticket, leader, error);
   }
   return std::make_shared<os::Segment>(os::Segment::map(std::move(fd), bytes));
 }

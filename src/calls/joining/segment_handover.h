@@ -1,4 +1,4 @@
-// Passes a host's shared memory from its first rank to the others.
+// Passes a host's shared memory from its first rank to the other ranks of the host.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ void hand_out(const os::Segment& segment,
               base::Deadline deadline);
 
 // Gets the segment from rank `leader`, which listens at `name`. Throws RendezvousError that names
-// it, and SystemError if the segment cannot be mapped.
+// the rank, and SystemError if the segment cannot be mapped.
 std::shared_ptr<os::Segment> fetch(const std::string& name,
                                    const Ticket& ticket,
                                    int leader,

@@ -12,20 +12,20 @@
 #include "foundation/base/config.h"
 #include "foundation/base/limit.h"
 #include "foundation/base/threads.h"
-#include "membership/failure/caught.h"
+#include "membership/failure/caught_reason.h"
 #include "membership/rendezvous/launchers/launchers.h"
 
 namespace hocket::joining {
 namespace {
 
-// The folder of a team's audit. It differs from that of the job to which this process belongs, if
-// any.
+// Returns the folder of a team's audit. If this process is a rank of a job, it differs from the
+// folder of that job.
 std::string team_folder(const std::string& directory) {
   try {
     const auto place = rendezvous::place_from_launcher();
     if (place && place->size > 1)
       return fmt::format("{}/threads-of-rank-{}", directory, place->rank);
-  } catch (const InvalidArgument&) {  // variables that contradict each other: it is of no job
+  } catch (const InvalidArgument&) {  // contradictory variables: it belongs to no job
   }
   return directory;
 }
@@ -41,20 +41,24 @@ TeamResources team_resources(const InitOptions& options, const world::MakeProvid
   return {.device_libraries = std::move(libraries), .providers = std::move(providers)};
 }
 
+void require_team_of(int size) { control::HostControl::require_places(size); }
+
 ThreadTeam::ThreadTeam(int size, const InitOptions& options, const TeamResources& resources)
     : size_(size), libraries_(resources.device_libraries) {
+  require_team_of(size);
   const base::Config config = base::Config::from_environment();
   engines_ = world::JobEngines(resources.providers, options, config, engine::Ranks::kThreads);
   const std::size_t stripe = stripe_with_world(options.segment_bytes.value_or(std::size_t{1} << 30),
                                                engines_,
                                                {.size = size, .local = size});
-  // The ranks' threads are started by this one, or in the same process at least.
+  // All ranks' threads are in this process, so they share its processors.
   const std::vector<os::Allotment> ranks(static_cast<std::size_t>(size), os::find_allotment());
   paces_ = os::paces_of(ranks);
-  segment_ = make_segment({.ranks = size, .stripe_bytes = stripe}, true);
+  segment_ = make_segment({.ranks = size, .stripe_bytes = stripe}, config, true);
   algorithms_ = algorithm::Choices::parse(config.algorithm);
   deadline_ = options.deadline.value_or(config.deadline);
   waits_ = config.waits;
+  is_shown_ = config.is_shown;
   dump_directory_ = config.flight_recorder_dir;
   audit_folder_ = team_folder(audit_folder(config));
   if (config.audit_dir.empty()) return;
@@ -79,6 +83,7 @@ World ThreadTeam::join(int rank) const {
   parts.algorithms = algorithms_;
   parts.deadline = deadline_;
   parts.waits = waits_;
+  parts.is_shown = is_shown_;
   parts.dump_directory = dump_directory_;
   parts.audit_folder = audit_folder_;
   if (!audits_.empty()) parts.audit = audits_[static_cast<std::size_t>(rank)];
@@ -104,14 +109,14 @@ void run_threads(int size,
       world.emplace(team.join(rank));
       own.emplace(world->communicator().impl());
       body(world->communicator());
-      own->close();  // which may have to tell of a call on a GPU
+      own->close();  // may throw the error of a call on a GPU
     } catch (...) {
-      // The others hear of it instead of waiting for this rank.
+      // Aborts, so that the other ranks do not wait for this rank.
       if (own) {
         const std::string reason(failure::reason_of_caught().view());
         world->tell_end("raised " + reason);
         own->abort("its thread has raised " + reason);
-        own->impl()->told();
+        own->impl()->failures.note_seen();
       }
       const std::lock_guard lock(mutex);
       if (!first) first = std::current_exception();

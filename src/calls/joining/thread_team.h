@@ -16,17 +16,22 @@ struct TeamResources {
   std::shared_ptr<device::DeviceLibraries> device_libraries;
   engine::ProviderList providers;
 };
-// `make` makes the build's providers.
+// Makes the resources; `make` returns the providers of this build.
 TeamResources team_resources(const InitOptions& options, const world::MakeProviders& make);
 
-// A resource; lives at least until all have joined. Call `join` in any thread, once for each rank.
+// Throws InvalidArgument if a team cannot have `size` ranks. Call it before memory is allocated for
+// each rank.
+void require_team_of(int size);
+
+// A resource, which must live until all ranks have joined. Call `join` in any thread, once for each
+// rank.
 class ThreadTeam {
  public:
-  // Uses these of `options`: engines, deadline, segment_bytes, library_folders. Throws SystemError
-  // if an audit is wanted and cannot be written.
+  // Uses these options: engines, deadline, segment_bytes, library_folders. Throws SystemError if an
+  // audit is wanted and cannot be written.
   ThreadTeam(int size, const InitOptions& options, const TeamResources& resources);
 
-  // Blocks until all have come.
+  // Blocks until all ranks have joined.
   World join(int rank) const;
 
  private:
@@ -37,13 +42,14 @@ class ThreadTeam {
   algorithm::Choices algorithms_;
   Duration deadline_;
   base::WaitTimes waits_;
+  bool is_shown_ = true;
   std::string dump_directory_;
   std::string audit_folder_;
   std::vector<os::Pace> paces_;                              // by rank
   std::vector<std::shared_ptr<observe::AuditFile>> audits_;  // by rank; none: no audit
 };
 
-// As hocket::run_threads.
+// Does the work of hocket::run_threads.
 void run_threads(int size,
                  const std::function<void(Communicator&)>& body,
                  const InitOptions& options,

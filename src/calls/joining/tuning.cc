@@ -12,7 +12,7 @@ namespace {
 
 using engine::Kind;
 
-// Sizes on both sides of where the model's terms begin to count.
+// Sizes at which different terms of the cost model dominate.
 constexpr std::uint64_t kCounts[] = {1, 3000, 1'000'000, 100'000'000};
 constexpr int kRanks[] = {2, 5, 64};
 

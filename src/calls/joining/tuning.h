@@ -1,4 +1,4 @@
-// A hash of the constants by which ranks choose, as all ranks must choose alike.
+// A hash of the constants by which ranks choose algorithms. All ranks must have equal constants.
 #pragma once
 
 #include <cstdint>

@@ -11,27 +11,27 @@
 namespace hocket::world {
 namespace {
 
-// Words in place of an offset, which is never as small.
+// Words that a rank sends in place of an offset, to tell why. An offset is never this small.
 constexpr std::uint64_t kNoRoom = 0;
 constexpr std::uint64_t kNothing = 1;
 constexpr std::uint64_t kNoPlace = 2;
 
-// Time that the list may take to drop groups that the others closed before this call.
+// Time limit for the list to drop groups that other ranks closed before this call.
 constexpr Duration kForClosed = std::chrono::seconds(1);
 
-// A rank's part of allocate_together.
+// One rank's part in a call of allocate_together.
 class AllocationPart {
  public:
-  AllocationPart(control::HostControl& host, const Allocation& wanted)
-      : host_(host), wanted_(wanted) {}
+  AllocationPart(control::HostMemory& memory, const Allocation& wanted)
+      : memory_(memory), wanted_(wanted) {}
 
-  // The word that this rank sends: an offset, or a reason.
+  // Allocates, and returns the word that this rank sends: an offset, or a reason.
   std::uint64_t attempt(Duration patience) {
     if (wanted_.bytes == 0) return kNothing;
     try {
       if (block_ == 0) {
-        block_ = host_.allocate(wanted_.bytes, wanted_.holders);
-        if (wanted_.format) wanted_.format(host_.at(block_));
+        block_ = memory_.allocate(wanted_.bytes, wanted_.holders);
+        if (wanted_.format) wanted_.format(memory_.at(block_));
       }
     } catch (const SystemError& error) {
       reason_ = error.what();
@@ -46,11 +46,11 @@ class AllocationPart {
 
   void give_back() noexcept {
     if (block_ == 0) return;
-    if (entry_ == nullptr) host_.release(block_, control::HostControl::kNetwork);  // unheard of
-    host_.withdraw(block_);
+    if (entry_ == nullptr) memory_.release(block_, control::HostMemory::kNetwork);  // never listed
+    memory_.withdraw(block_);
   }
 
-  // The reason why `rank`, which sent `word`, has no memory.
+  // Returns the error text for `rank`, which sent `word` because it has no memory.
   std::string refusal(std::ptrdiff_t rank, std::uint64_t word) const {
     if (word == kNoPlace) {
       return fmt::format(
@@ -68,7 +68,7 @@ class AllocationPart {
   }
 
  private:
-  control::HostControl& host_;
+  control::HostMemory& memory_;
   const Allocation& wanted_;
   std::uint64_t block_ = 0;
   control::GroupEntry* entry_ = nullptr;
@@ -87,8 +87,8 @@ std::vector<std::uint64_t> allocate_together(CommunicatorImpl& communicator,
   auto told = communicator.before_call(shown.kind, [&] {
     return std::vector<std::uint64_t>(static_cast<std::size_t>(communicator.size()));
   });
-  AllocationPart part(communicator.world()->host(), own);
-  // Memory that others released before they came here counts at the second try.
+  AllocationPart part(communicator.world()->host().memory, own);
+  // The second try gets memory that other ranks released before this call.
   for (int tries = 0; tries < 2; ++tries) {
     try {
       const std::uint64_t mine = communicator.before_call(

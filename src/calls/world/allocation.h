@@ -15,12 +15,13 @@ namespace hocket::world {
 // The allocation that this rank contributes. A value.
 struct Allocation {
   std::size_t bytes = 0;          // 0: nothing
-  std::vector<int> holders = {};  // who will release it; see HostControl::allocate
-  std::string what = {};          // for messages: "a group of 3"
-  // Writes the initial content that others expect.
+  std::vector<int> holders = {};  // places that will release it; see HostMemory::allocate
+  std::string what = {};          // for error texts: "a group of 3"
+  // Writes the initial content that the holders expect.
   std::function<void(std::byte*)> format = {};
   // For a group between hosts: lists the memory for the network. The network is one of the holders,
-  // and releases it when the group's members have closed it. Null: no place became free in time.
+  // and releases it when the group's members have closed it. Returns null if no place became free
+  // in time.
   std::function<control::GroupEntry*(std::uint64_t block, Duration patience)> enlist = {};
 };
 

@@ -1,5 +1,5 @@
-// The functions of calls that work on spread arrays uses beside the public ones, and with
-// calls/call/request.h all that it knows of them.
+// The interface for src/arrays: with calls/call/request.h and the public headers, it is all that
+// work on spread arrays uses of calls.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,13 @@ auto before_call(const Communicator& comm, engine::Kind kind, Part&& part) {
   return comm.impl()->before_call(kind, std::forward<Part>(part));
 }
 
-// A barrier of ranks that make the same step, which `digest` identifies. Otherwise it fails with
-// Mismatch. For arrays of GPUs it is put on `stream`.
+// During the result's life, records and messages name this rank's calls of `comm` as `kind`.
+inline call::Core::Whole whole_call(const Communicator& comm, engine::Kind kind) {
+  return {*comm.impl(), kind};
+}
+
+// A barrier for ranks that make the same step, which `digest` identifies. Throws Mismatch if their
+// steps differ. For arrays on GPUs the barrier is put on `stream`.
 inline void barrier(const Communicator& comm,
                     std::uint64_t digest,
                     std::optional<Duration> deadline,

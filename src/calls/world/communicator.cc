@@ -1,6 +1,8 @@
 // The public verbs: each converts its arguments to a Request; CommunicatorImpl does the rest.
 #include "hocket/communicator.h"
 
+#include <fmt/format.h>
+
 #include "calls/call/operation.h"
 #include "calls/world/communicator_impl.h"
 #include "calls/world/prepared_call.h"
@@ -32,7 +34,21 @@ const std::string& Communicator::name() const { return impl_->membership().name;
 std::span<const int> Communicator::world_ranks() const { return impl_->membership().world_ranks; }
 std::span<const int> Communicator::hosts() const { return impl_->membership().hosts; }
 
-void Communicator::abort(const std::string& reason) { impl_->abort(reason); }
+void Communicator::abort(const std::string& reason) { impl_->failures.abort(reason); }
+struct WholeCall::Scope {
+  std::shared_ptr<world::CommunicatorImpl> owner;
+  call::Core::Whole whole;
+};
+
+WholeCall::WholeCall(Communicator& comm, std::string_view whole) {
+  const Kind kind = engine::kind_named(whole);
+  if (kind == Kind::kNone) {
+    throw InvalidArgument(fmt::format("WholeCall: hocket has no call \"{}\"", whole));
+  }
+  scope_.reset(new Scope{comm.impl(), {*comm.impl(), kind}});
+}
+WholeCall::~WholeCall() = default;
+
 void Communicator::refuse(const std::string& reason) { impl_->refuse_call(Kind::kNone, reason); }
 Communicator Communicator::rebuild(const RebuildOptions& options) {
   try {
@@ -44,7 +60,7 @@ Communicator Communicator::rebuild(const RebuildOptions& options) {
 }
 void Communicator::refuse_rebuild(const std::string& reason) { impl_->refuse_rebuild(reason); }
 int Communicator::epoch() const { return impl_->membership().epoch; }
-std::optional<Status> Communicator::status() const { return impl_->status(); }
+std::optional<Status> Communicator::status() const { return impl_->failures.status(); }
 void Communicator::set_deadline(Duration deadline) {
   base::require_limit(deadline, "deadline");
   impl_->set_deadline(deadline);
@@ -59,17 +75,17 @@ bool is_audited(const Communicator& communicator) noexcept {
 }
 void Communicator::begin_task(std::uint32_t number) {
   if (number == 0) throw InvalidArgument("begin_task: the number is 0, expected another");
-  impl_->world()->host().begin_task(number);
+  impl_->world()->host().tasks.begin(number);
 }
 bool Communicator::end_task() {
   if (!impl_->world()->is_idle()) return false;
-  impl_->world()->host().end_task();
+  impl_->world()->host().tasks.end();
   return true;
 }
-std::vector<RankCall> Communicator::last_calls() const { return impl_->last_calls(); }
-std::vector<RankCall> Communicator::recent_calls() const { return impl_->recent_calls(); }
+std::vector<RankCall> Communicator::last_calls() const { return impl_->failures.last_calls(); }
+std::vector<RankCall> Communicator::recent_calls() const { return impl_->failures.recent_calls(); }
 std::string Communicator::dump(const std::string& directory) const {
-  return impl_->dump(directory);
+  return impl_->failures.dump(directory);
 }
 void Communicator::close() { impl_->close(); }
 

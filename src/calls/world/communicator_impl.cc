@@ -2,13 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <vector>
+
 #include "calls/device/calls.h"
 #include "calls/world/exit_list.h"
 #include "calls/world/group_engines.h"
 #include "calls/world/world.h"
 #include "foundation/base/log.h"
 #include "membership/control/succession.h"
-#include "membership/failure/caught.h"
+#include "membership/failure/caught_reason.h"
 #include "monitoring/live/status_board.h"
 
 namespace hocket::world {
@@ -22,25 +24,35 @@ using control::Cause;
 
 namespace {
 
-// Tells the others of a group, in whose block it is written, that this rank is not in it.
+// Fails a group that this rank could not make. The failure is written to the group's block, so that
+// the other ranks see it.
 void fail_unmade(WorldImpl& world,
                  const Membership& membership,
                  std::uint64_t block,
                  control::GroupEntry* entry) noexcept {
   const auto reason = failure::reason_of_caught();
   control::HostControl& host = world.host();
-  control::GroupControl group(host, host.at(block), membership.rank, membership.host_ranks, entry);
+  control::GroupControl group(
+      host, host.memory.at(block), membership.rank, membership.host_ranks, entry);
   group.fail({.cause = Cause::kNotMade,
               .reporter = membership.rank,
               .culprit = membership.rank,
               .text = failure::text_within_memory(reason.view())});
-  host.release(block);
+  host.memory.release(block);
 }
 
-// Destroys a communicator. The last owner may be the progress thread or a thread with Python's
-// lock, which must not wait for a GPU. The driver frees memory when all streams have ended. These
-// may wait for calls of other communicators, which those threads move. So another thread does it.
+// Destroys a communicator without owners. The driver frees GPU memory only when all streams have
+// ended, and streams may wait for calls of other communicators.
+// Those calls may need the calling thread, which may be the progress thread or hold Python's lock.
+// So this thread must not wait for a GPU, and another thread destroys a communicator with a GPU.
+// A forked child keeps the communicator, because a thread of the parent may hold a mutex of its
+// engines.
 void end(CommunicatorImpl* communicator) noexcept {
+  if (communicator->world()->forked()) {
+    static std::vector<CommunicatorImpl*> kept;
+    kept.push_back(communicator);
+    return;
+  }
   const auto now = [communicator] { delete communicator; };
   if (!communicator->has_device() || !ExitList::instance().run_apart(now, communicator->deadline()))
     now();
@@ -53,7 +65,8 @@ std::shared_ptr<CommunicatorImpl> CommunicatorImpl::make(const std::shared_ptr<W
                                                          std::uint64_t block) {
   const bool is_member = membership.rank >= 0;
   control::GroupEntry* const entry =
-      is_member && membership.spans() ? world->host().find_group(membership.id()) : nullptr;
+      is_member && membership.spans() ? world->host().groups.find(membership.id()) : nullptr;
+  CommunicatorImpl* owner = nullptr;
   try {
     if (is_member && membership.spans() && entry == nullptr) {
       throw Error({.code = ErrorCode::kSystem,
@@ -61,14 +74,15 @@ std::shared_ptr<CommunicatorImpl> CommunicatorImpl::make(const std::shared_ptr<W
                                           "there can be; close some",
                                           control::kGroups)});
     }
-    std::shared_ptr<CommunicatorImpl> made{new CommunicatorImpl(world, membership, block, entry),
-                                           end};
-    ExitList::instance().add(std::weak_ptr<call::Core>(made));
-    return made;
+    owner = new CommunicatorImpl(world, membership, block, entry);
   } catch (...) {
     if (is_member) fail_unmade(*world, membership, block, entry);
     throw;
   }
+  // If this throws, the communicator closes, which tells the other ranks.
+  std::shared_ptr<CommunicatorImpl> made{owner, end};
+  ExitList::instance().add(std::weak_ptr<call::Core>(made));
+  return made;
 }
 
 CommunicatorImpl::CommunicatorImpl(std::shared_ptr<WorldImpl> world,
@@ -77,7 +91,7 @@ CommunicatorImpl::CommunicatorImpl(std::shared_ptr<WorldImpl> world,
                                    control::GroupEntry* entry)
     : Core(world,
            members,
-           members.rank < 0 ? nullptr : world->host().at(block),
+           members.rank < 0 ? nullptr : world->host().memory.at(block),
            entry,
            world->default_deadline()),
       world_(std::move(world)),
@@ -85,8 +99,8 @@ CommunicatorImpl::CommunicatorImpl(std::shared_ptr<WorldImpl> world,
       entry_(entry) {
   if (rank() < 0) return;
   rebuild_turns_.emplace(group());
-  open(make_engines(*world_, membership(), group(), *this, block));
-  live::show_group(world_->host(), block, rank(), membership().name);
+  open(make_engines(*world_, membership(), group(), failures, block));
+  live::show_group(world_->host().memory, block, rank(), membership().name);
 }
 
 CommunicatorImpl::~CommunicatorImpl() {
@@ -100,6 +114,8 @@ CommunicatorImpl::~CommunicatorImpl() {
 // --- Calls --------------------------------------------------------------------------------------
 
 void CommunicatorImpl::run(const Request& request) {
+  if (is_in_whole() && !request.is_device()) [[unlikely]]
+    return run_part(request);
   const CallGuard guard(*this, request.kind);
   require_usable();
   require_members(request.kind);
@@ -150,7 +166,7 @@ std::shared_ptr<Operation> CommunicatorImpl::start_prepared(AnyPlan& plan,
 }
 
 AnyPlan CommunicatorImpl::checked(const Request& request, CallStorage& storage) {
-  if (request.is_device()) return devices().checked(request, storage);
+  if (request.is_device()) return devices().collectives.checked(request, storage);
   return Core::checked(request, storage, nullptr, std::get_if<call::Plan>(&plans_.likely(request)));
 }
 
@@ -158,9 +174,9 @@ void CommunicatorImpl::execute(AnyPlan& plan, const Request& request, CallStorag
   if (auto* const here = std::get_if<call::Plan>(&plan)) [[likely]] {
     Core::execute(*here, here->call.signature, request.deadline, storage);
   } else {
-    devices().run(std::get<device::DevicePlan>(plan),
-                  request,
-                  storage == nullptr ? CallStorage{} : std::move(*storage));
+    devices().collectives.run(std::get<device::DevicePlan>(plan),
+                              request,
+                              storage == nullptr ? CallStorage{} : std::move(*storage));
   }
 }
 
@@ -170,17 +186,18 @@ std::shared_ptr<Operation> CommunicatorImpl::enqueue(AnyPlan& plan,
   if (auto* const here = std::get_if<call::Plan>(&plan)) {
     return Core::enqueue(*here, here->call.signature, std::move(storage), request.deadline);
   }
-  return devices().start(std::get<device::DevicePlan>(plan), request, std::move(storage));
+  return devices().collectives.start(
+      std::get<device::DevicePlan>(plan), request, std::move(storage));
 }
 
 AnyPlan* CommunicatorImpl::kept_of(const Request& request) noexcept {
   AnyPlan* const kept = plans_.find(request);
   if (kept == nullptr || kept->index() == 0) [[likely]]
     return kept;
-  return devices_->is_current(std::get<device::DevicePlan>(*kept)) ? kept : nullptr;
+  return devices_->collectives.is_current(std::get<device::DevicePlan>(*kept)) ? kept : nullptr;
 }
 
-// Excludes requests with lists of parts: their values are not compared.
+// Caches a plan, except for requests with lists of parts, whose values are not compared.
 void CommunicatorImpl::keep(const Request& request, AnyPlan plan) noexcept {
   if (engine::is_listed(request.kind)) return;
   if (auto* const of_gpu = std::get_if<device::DevicePlan>(&plan)) of_gpu->block.reset();
@@ -191,47 +208,55 @@ void CommunicatorImpl::keep(const Request& request, AnyPlan plan) noexcept {
 
 void CommunicatorImpl::finish_device_calls() {
   if (!is_open() || forks().forked()) return;
-  if (enter_to_close() != Closing::kEntered) return;
+  if (closing.enter() != call::Closing::Entry::kEntered) return;
   if (devices_) {
-    devices_->finish();
-    devices_->finish_envelopes();
+    devices_->session.finish();
+    devices_->messages.finish();
   }
-  leave();
-  if (devices_) raise_untold(devices_->was_cut_short());
+  closing.leave();
+  if (devices_) failures.raise_unseen(devices_->session.was_cut_short());
 }
 
 void CommunicatorImpl::close() {
   if (forks().forked()) return;
-  if (is_open()) refuse_in_callback();
-  if (!begin_closing()) return;
-  const Closing how = enter_to_close();
-  if (how == Closing::kStuck) {
-    base::log(base::LogLevel::kError,
-              "a thread does not come out of a call of communicator " + membership().name +
-                  ", which was closed; what it uses is left to it");
-    return;
+  if (is_open() && reentry.is_in_callback()) reentry.refuse_in_callback();
+  if (!closing.begin()) return;
+  // A call in another thread may still use the engines. `enter` then makes this close a failure of
+  // the group, which ends that call.
+  switch (closing.enter()) {
+    case call::Closing::Entry::kEntered:
+      break;
+    case call::Closing::Entry::kInside:
+      group().fail(failures.own(Cause::kClosedEarly));
+      return;
+    case call::Closing::Entry::kStuck:
+      base::log(base::LogLevel::kError,
+                "a thread does not come out of a call of communicator " + membership().name +
+                    ", which was closed; what it uses is left to it");
+      return;
   }
   std::exception_ptr untold;
-  if (devices_ && how == Closing::kEntered) {
-    devices_->finish();
-    devices_->finish_envelopes();
+  if (devices_) {
+    devices_->session.finish();
+    devices_->messages.finish();
   }
   try {
-    if (devices_) raise_untold(devices_->was_cut_short());
-    if (how == Closing::kEntered) compare_last_calls();
+    if (devices_) failures.raise_unseen(devices_->session.was_cut_short());
+    closing.compare_last_calls();
   } catch (const Error&) {
     untold = std::current_exception();
   }
-  drop_calls(Cause::kClosedEarly);
-  // A process that is about to exit tells the others its status instead, when it does.
+  closing.drop_calls(Cause::kClosedEarly);
+  // A process that is about to exit does not announce this close. It tells the other ranks its exit
+  // status when it exits.
   const bool is_told = !world_->has_left() && !world_->leaves_at_exit();
   if (rank() >= 0 && is_told) control::Succession(group()).close(rank());
-  if (devices_) devices_->close();
-  drop_engines();
-  if (rank() >= 0) live::hide_group(world_->host(), block_);
+  if (devices_) devices_->session.close();
+  closing.drop_engines();
+  if (rank() >= 0) live::hide_group(world_->host().memory, block_);
   world_->release_group(membership().id(), block_);
-  if (entry_ != nullptr) world_->host().ring_network();
-  if (how == Closing::kEntered) leave();
+  if (entry_ != nullptr) world_->host().doorbells.ring_network();
+  closing.leave();
   if (untold) std::rethrow_exception(untold);
 }
 

@@ -18,8 +18,9 @@
 #include "membership/control/rebuild_turns.h"
 
 namespace hocket::device {
-class DeviceCalls;
+struct DeviceCalls;
 struct Copies;
+class HostCopies;
 struct PlannedOnCopies;
 using PlanOnCopies = std::function<PlannedOnCopies(const std::vector<std::byte*>& in,
                                                    const std::vector<std::byte*>& out)>;
@@ -32,15 +33,15 @@ class WorldImpl;
 // The checked plan of a collective that is about to be made. A value.
 using AnyPlan = std::variant<call::Plan, device::DevicePlan>;
 
-// A resource, shared by its Communicator and the operations under way.
+// A resource, shared by its Communicator and the operations in progress.
 class CommunicatorImpl final : public call::Core {
  public:
-  // `block` is the offset of the group's memory on this host; members only. If this rank cannot
-  // make its part, as memory is short, the group has failed for the others, too.
+  // `block` is the offset of the group's memory on this host, for members. If this rank cannot make
+  // its part, for lack of memory, the group fails for all members.
   static std::shared_ptr<CommunicatorImpl> make(const std::shared_ptr<WorldImpl>& world,
                                                 call::Membership membership,
                                                 std::uint64_t block);
-  // Called by `make`. `entry` is that of a group between hosts.
+  // Called by `make`. `entry` is the group's entry in the network's list; null on one host.
   CommunicatorImpl(std::shared_ptr<WorldImpl> world,
                    call::Membership membership,
                    std::uint64_t block,
@@ -48,15 +49,15 @@ class CommunicatorImpl final : public call::Core {
   ~CommunicatorImpl() override;
 
   const std::shared_ptr<WorldImpl>& world() const noexcept { return world_; }
-  using call::Core::is_open;
 
-  // Collectives, of arrays on the host or on a GPU, whose calls are put on a stream.
+  // Make a collective, on arrays in host memory or on a GPU's stream.
   void run(const call::Request& request);
   std::shared_ptr<call::Operation> start(const call::Request& request);
 
-  // The same in two parts. If `prepare` refuses, the refusal is announced as if the call had been
-  // made, because the others make it. The other two then only number, record and start. `keep`
-  // lives until the call has ended.
+  // Make a collective in two steps. `prepare` checks and plans it. `run_prepared` or
+  // `start_prepared` then only numbers, records and starts it. If `prepare` refuses, it announces a
+  // refusal of the call, because the other ranks make the call. `keep` lives until the call has
+  // ended.
   AnyPlan prepare(const call::Request& request, call::CallStorage& storage);
   void run_prepared(AnyPlan& plan, const call::Request& request);
   std::shared_ptr<call::Operation> start_prepared(AnyPlan& plan,
@@ -64,43 +65,53 @@ class CommunicatorImpl final : public call::Core {
                                                   std::shared_ptr<void> keep);
 
   // --- Messages ---------------------------------------------------------------------------------
+
   // Checks a message's arguments, and returns its envelope.
   engine::Envelope envelope_of(int peer,
                                bool sends,
                                ConstArrayView array,
                                const MessageOptions& options) const;
-  // A number for the rest of a long object that this rank sends. In the turn.
+  // Returns a number for the rest of a long object that this rank sends. The caller has the turn.
   std::uint32_t next_object() noexcept { return ++objects_sent_; }
 
   // --- Calls of GPUs ----------------------------------------------------------------------------
-  // In the turn.
+
+  // Returns the calls on GPUs, and makes that object at the first use. The caller has the turn.
   device::DeviceCalls& devices();
   // True if there has been a call on GPUs.
   bool has_device() const noexcept;
-  // A call that the host alone can make, on copies: see DeviceCalls.
+  // Starts a call that only the host can make, on copies of GPUs' arrays: see DeviceCollectives.
   std::shared_ptr<call::Operation> start_on_copies(const device::Copies& copies,
                                                    const device::PlanOnCopies& plan);
+  // Copies GPUs' arrays to the host for such a call, which then waits. Takes the turn. If it
+  // throws, the caller refuses the call.
+  std::unique_ptr<device::HostCopies> copy_to_host(ConstArrayView in,
+                                                   ArrayView out,
+                                                   const std::optional<StreamRef>& stream);
   std::shared_ptr<call::Operation> mark_stream(StreamRef stream);
 
   // --- Its end ----------------------------------------------------------------------------------
-  // Makes the group of the ranks that go on; see Communicator::rebuild.
+
+  // Makes a communicator of the ranks that go on; see Communicator::rebuild.
   std::shared_ptr<CommunicatorImpl> rebuild(const RebuildOptions& options);
   [[noreturn]] void refuse_rebuild(const std::string& reason);
-  // Lets calls on GPUs end, in success or failure, until their deadlines, and releases all. Throws
-  // an error of one of them that no caller has seen: see DeviceCalls.
+  // Waits until calls on GPUs have ended or reached their deadlines, and releases everything.
+  // Throws a failure of these, or a mismatch of the last calls, that no caller has seen.
   void close();
   void finish_device_calls() override;
 
   // --- Groups -----------------------------------------------------------------------------------
-  // Number of groups made of this one: part of their names, the same on all ranks.
+
+  // Number of groups made from this communicator, equal on all ranks. It is part of their names.
   int groups() const noexcept { return groups_; }
   void count_group() noexcept { ++groups_; }
-  // Kept by the first call, closed or not: programs hold references to them.
+  // Made at the first use, and kept even if closed, because programs hold references to them.
   std::unique_ptr<Communicator> intra_node;
   std::unique_ptr<Communicator> inter_node;
 
  private:
-  // In the turn. `storage` holds a plan that is not cached; null: the plan is cached.
+  // Checks and plans a call. The caller has the turn. `storage` is for a plan that is not cached;
+  // null: the plan is cached.
   AnyPlan checked(const call::Request& request, call::CallStorage& storage);
   void execute(AnyPlan& plan, const call::Request& request, call::CallStorage* storage);
   std::shared_ptr<call::Operation> enqueue(AnyPlan& plan,
@@ -116,8 +127,8 @@ class CommunicatorImpl final : public call::Core {
   const std::shared_ptr<WorldImpl> world_;
   const std::uint64_t block_;
   control::GroupEntry* const entry_;
-  std::optional<control::RebuildTurns> rebuild_turns_;  // a member's
-  bool rebuilt_ = false;  // the communicator that follows it has been returned
+  std::optional<control::RebuildTurns> rebuild_turns_;  // absent in a process that is no member
+  bool rebuilt_ = false;  // true once `rebuild` has returned its successor
   int groups_ = 0;
   std::uint32_t objects_sent_ = 0;
   std::unique_ptr<device::DeviceCalls> devices_;

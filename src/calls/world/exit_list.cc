@@ -21,7 +21,12 @@ bool finish_calls() noexcept {
   return !list.has_reported();
 }
 
+void announce_failure() noexcept { world::ExitList::instance().say_goodbye(); }
 void tell_end(std::string_view why) noexcept { world::ExitList::instance().tell_end(why); }
+
+void tell_trouble(std::string_view what) noexcept {
+  world::ExitList::instance().tell_trouble(what);
+}
 
 namespace world {
 
@@ -29,7 +34,7 @@ using base::Deadline;
 
 namespace {
 
-// Time that an end may take in addition to the calls that it waits for.
+// Time that closing may take in addition to the calls that it waits for.
 constexpr std::chrono::seconds kPatience{10};
 
 thread_local bool is_apart = false;
@@ -66,7 +71,7 @@ void ExitList::add_with_gpus(std::weak_ptr<call::Core> communicator) {
   static const int once = ::on_exit(
       [](int code, void*) {
         instance().finish_calls();
-        instance().leave_kept(instance().status_of(code));  // while the driver is there
+        instance().leave_kept(instance().status_of(code));  // before the GPU's driver ends
         instance().exit();
         end_with_error(code);
       },
@@ -76,8 +81,8 @@ void ExitList::add_with_gpus(std::weak_ptr<call::Core> communicator) {
   with_gpus_.add(std::move(communicator));
 }
 
-// exit calls handlers in the opposite order. If one of them calls exit, the GNU C library goes on
-// with the rest, and uses the newer code.
+// exit() calls handlers in reverse order. If a handler calls exit() again, the GNU C library runs
+// the remaining ones and uses the new code.
 void ExitList::end_with_error(int code) noexcept {
   if (instance().status_of(code) != code) std::exit(1);
 }
@@ -88,7 +93,7 @@ bool ExitList::run_apart(std::function<void()> end, Duration allowed) noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (exits_) return false;
-    // the count is the parent's
+    // In a forked child, `apart_` still counts the parent's threads.
     if (std::exchange(apart_of_, ::getpid()) != ::getpid()) apart_ = 0;
     const auto until = Deadline::in(allowed == kForever ? kForever : allowed + kPatience);
     apart_until_ = apart_++ == 0 ? until : std::max(apart_until_, until);
@@ -127,24 +132,26 @@ std::vector<std::shared_ptr<call::Core>> ExitList::Communicators::living() const
   return living;
 }
 
-void ExitList::call_each(const Communicators& communicators, void (call::Core::*step)()) noexcept {
+void ExitList::call_each(const Communicators& communicators, void (*step)(call::Core&)) noexcept {
   const auto living = [&] {
     const std::lock_guard lock(mutex_);
     return communicators.living();
   }();
   for (const auto& communicator : living) {
     try {
-      (*communicator.*step)();
+      step(*communicator);
     } catch (const std::exception& error) {
       report(error.what());
     }
   }
 }
 
-void ExitList::compare_calls() noexcept { call_each(communicators_, &call::Core::compare_at_exit); }
+void ExitList::compare_calls() noexcept {
+  call_each(communicators_, [](call::Core& core) { core.closing.compare_at_exit(); });
+}
 
 void ExitList::finish_calls() noexcept {
-  call_each(with_gpus_, &call::Core::finish_device_calls);
+  call_each(with_gpus_, [](call::Core& core) { core.finish_device_calls(); });
   compare_calls();
   if (!await_apart()) report("a communicator that was let go of has not come to its end");
 }
@@ -188,7 +195,21 @@ std::vector<std::shared_ptr<WorldImpl>> ExitList::living_worlds() const {
 void ExitList::tell_end(std::string_view why) noexcept {
   try {
     for (const auto& world : living_worlds()) world->tell_end(why);
-  } catch (const std::bad_alloc&) {  // then the others learn the status alone
+  } catch (const std::bad_alloc&) {  // the other ranks then learn only the exit status
+  }
+}
+
+void ExitList::say_goodbye() noexcept {
+  try {
+    for (const auto& world : living_worlds()) world->say_goodbye();
+  } catch (const std::bad_alloc&) {  // the launcher then sees only the ends of processes
+  }
+}
+
+void ExitList::tell_trouble(std::string_view what) noexcept {
+  try {
+    for (const auto& world : living_worlds()) world->tell_trouble(what);
+  } catch (const std::bad_alloc&) {  // then the other ranks do not learn of it
   }
 }
 
@@ -210,6 +231,7 @@ void ExitList::leave_kept(int status) noexcept {
   }
   for (const auto& world : kept) {
     world->tell_status(status);
+    world->set_ending();
     world->leave();
   }
 }
@@ -224,6 +246,8 @@ void ExitList::leave_all(int status) noexcept {
     const auto world = entry.lock();
     if (!world || world->forked()) continue;
     world->tell_status(status);
+    world->set_ending();
+    world->say_goodbye();
     world->depart(WorldImpl::Manner::kAtExit);
   }
 }

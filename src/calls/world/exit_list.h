@@ -19,44 +19,49 @@ namespace hocket::world {
 
 class WorldImpl;
 
-// A resource, one for the process, like exit itself; any thread. A forked child ignores the entries
-// that it inherited.
+// A resource of the process. Any thread may use it. A forked child ignores the entries that it
+// inherited.
 class ExitList {
  public:
   static ExitList& instance();
 
-  // Says goodbye for the world if the process exits without having closed it, so that others can
-  // tell this from a death.
+  // Says goodbye for the world if the process exits without having closed it. Other ranks then do
+  // not take the end for a death.
   void add(std::weak_ptr<WorldImpl> world);
-  // Keeps the world until the process exits, and says goodbye then. False: there is no memory.
+  // Keeps the world until the process exits, and then leaves the job. Returns false if there is no
+  // memory.
   bool keep(std::shared_ptr<WorldImpl> world) noexcept;
-  // Makes all worlds tell why they end.
+  // Tells the other ranks of all worlds why this process ends.
   void tell_end(std::string_view why) noexcept;
+  void tell_trouble(std::string_view what) noexcept;
+  void say_goodbye() noexcept;
   // Compares the communicator's calls with the other ranks' if the process exits without having
   // closed it.
   void add(std::weak_ptr<call::Core> communicator);
-  // For a communicator with calls on GPUs: these end before the process does. Call it when the
-  // driver has been started, so that the handlers run before the driver's end.
+  // Adds a communicator with calls on GPUs, which must end before the process does. Call it after
+  // the driver has been started, so that the exit handlers run before the driver ends.
   void add_with_gpus(std::weak_ptr<call::Core> communicator);
 
   // Runs `end`, which throws nothing, in a separate thread. Returns false without running it if no
-  // thread can be made or the process exits. `allowed` is the limit of the calls that it waits for.
+  // thread can be made or the process exits. `allowed` is the limit of the calls that `end` waits
+  // for.
   bool run_apart(std::function<void()> end, Duration allowed) noexcept;
-  // Waits for all such threads, not much longer than their limits; do not call it in one of them.
-  // Returns true if all have ended.
+  // Waits for all threads of `run_apart`, not much longer than their limits. Returns true if all
+  // have ended, and in one of these threads.
   bool await_apart() noexcept;
 
   // Lets the calls on GPUs of all communicators end, in success or failure, until their deadlines.
   // Then compares the calls, and reports errors that no caller has seen.
   void finish_calls() noexcept;
-  // Prints an error that no caller is left to get, and makes the process exit with 1 instead of 0.
+  // Prints an error that no caller can get any more, and makes the process exit with 1 instead of
+  // 0.
   void report(const std::string& error) noexcept;
   // True if this process has reported anything.
   bool has_reported() const noexcept;
 
  private:
   ExitList() = default;
-  // Entries that have expired are removed now and then.
+  // A list of communicators. Expired entries are removed from time to time.
   class Communicators {
    public:
     void add(std::weak_ptr<call::Core> communicator);
@@ -64,17 +69,19 @@ class ExitList {
 
    private:
     std::vector<std::weak_ptr<call::Core>> all_;
-    std::size_t cleared_at_ = 16;  // number of entries at which they are removed
+    std::size_t cleared_at_ = 16;  // number of entries at which expired ones are removed
   };
 
-  void call_each(const Communicators& communicators, void (call::Core::*step)()) noexcept;
+  void call_each(const Communicators& communicators, void (*step)(call::Core&)) noexcept;
   void compare_calls() noexcept;
-  // `status` is the process's exit status. The first are worlds that were kept.
+  // Leaves the kept worlds. `status` is the process's exit status.
   void leave_kept(int status) noexcept;
   void leave_all(int status) noexcept;
   std::vector<std::shared_ptr<WorldImpl>> living_worlds() const;
-  void exit() noexcept;                    // is under way
-  int status_of(int code) const noexcept;  // that the process exits with instead
+  // Notes that the process ends: `run_apart` makes no more threads.
+  void exit() noexcept;
+  // Returns `code`, or 1 in place of 0 if errors were reported.
+  int status_of(int code) const noexcept;
   static void end_with_error(int code) noexcept;
 
   mutable std::mutex mutex_;
@@ -82,9 +89,9 @@ class ExitList {
   std::vector<std::shared_ptr<WorldImpl>> kept_;
   Communicators communicators_;
   Communicators with_gpus_;
-  int reported_by_ = 0;  // a process
-  int apart_ = 0;        // threads
-  int apart_of_ = 0;     // whose: a process
+  int reported_by_ = 0;  // the pid of the process that reported errors
+  int apart_ = 0;        // number of threads of `run_apart`
+  int apart_of_ = 0;     // the pid of the process of these threads
   base::Deadline apart_until_ = base::Deadline::never();
   bool exits_ = false;
   std::condition_variable apart_ended_;

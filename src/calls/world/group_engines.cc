@@ -22,7 +22,7 @@ constexpr std::size_t round_to_part(std::size_t bytes) {
 }
 
 // A group's block begins with the control part of all members. If there are members on other hosts,
-// the control part of those on this host follows. Then come the engines' parts.
+// the control part of the members on this host follows. Then come the engines' parts.
 //
 //   | control of all | control of this host's | engine 1 | engine 2 | ...
 std::size_t near_control_offset(const GroupShape& shape) {
@@ -32,7 +32,7 @@ std::size_t parts_offset(const GroupShape& shape) {
   const std::size_t near = shape.spans() ? round_to_part(GroupControl::bytes(shape.local)) : 0;
   return near_control_offset(shape) + near;
 }
-// The offset of one engine's part; for null, the end of the last part.
+// Returns the offset of one engine's part; for null, the end of the last part.
 std::size_t part_offset(const JobEngines& engines,
                         const GroupShape& shape,
                         const engine::Provider* wanted) {
@@ -60,7 +60,7 @@ void format_group(std::byte* memory, std::span<const int> places, int local) {
 
 namespace {
 
-// One group's, being made. A value for the length of that.
+// Makes the engines of one group. A value that is used once.
 class Making {
  public:
   Making(WorldImpl& world, engine::GroupSite site, const GroupShape& shape)
@@ -70,7 +70,7 @@ class Making {
   call::Engines across_hosts(const call::Membership& membership);
 
  private:
-  // The site as that engine gets it.
+  // Returns the site for one engine.
   const engine::GroupSite& site_of(const engine::Provider& provider);
   void add(std::unique_ptr<CollectiveEngine> engine) {
     made_.collectives.push_back(std::move(engine));
@@ -78,7 +78,7 @@ class Making {
   void add_algorithms(const algorithm::Tuning& tuning) {
     add(std::make_unique<algorithm::AlgorithmEngine>(*made_.messages, site_.facts, tuning));
   }
-  // Kinds that no engine so far carries.
+  // Returns the kinds that no engine so far carries.
   engine::KindSet left_out() const;
 
   WorldImpl& world_;
@@ -118,7 +118,8 @@ call::Engines Making::within_a_host() {
       add_algorithms({.forced = world_.algorithms()});
     }
   }
-  // If the chosen engine does not support this group, the next engine in the list carries the call.
+  // If a chosen engine does not support this group, the engine of messages within the host carries
+  // its collectives.
   if (lacks && !has_near) {
     if (near->has_collectives()) {
       add(near->make_collectives(site_of(*near)));
@@ -126,7 +127,7 @@ call::Engines Making::within_a_host() {
       add_algorithms({.forced = world_.algorithms()});
     }
   }
-  // A kind that is new is carried by messages until an engine has code for it.
+  // Adds algorithms over messages for the kinds that no engine carries.
   if (const engine::KindSet kinds = left_out(); kinds != engine::KindSet{}) {
     add_algorithms({.forced = world_.algorithms(), .kinds = kinds});
   }
@@ -185,7 +186,7 @@ call::Engines make_engines(WorldImpl& world,
                  .facts = facts_of(membership),
                  .world_ranks = membership.world_ranks,
                  .has_lost_ranks = membership.has_lost_ranks,
-                 .block = world.host().at(block),
+                 .block = world.host().memory.at(block),
                  .control = &control,
                  .consistency = &consistency,
                  .ring = [&control](int member) { control.ring(member); },

@@ -1,4 +1,4 @@
-// Making communicators of communicators.
+// Makes communicators from communicators: groups, splits, duplicates.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::uint64_t hash_ranks(std::span<const int> ranks) {
   return hash | 1;
 }
 
-// An all_gather of one value a rank, recorded as the call that it serves.
+// Gathers one value from each rank. Records show it as the call `shown`.
 template <typename T>
 std::vector<T> gather_all(CommunicatorImpl& parent,
                           const Signature& shown,
@@ -41,7 +41,7 @@ std::vector<T> gather_all(CommunicatorImpl& parent,
   return all;
 }
 
-// The membership of the parent's ranks `members`, in order.
+// Makes the membership of a group of the parent's ranks `members`, in this order.
 call::Membership membership(const CommunicatorImpl& parent,
                             std::span<const int> members,
                             std::string name) {
@@ -57,10 +57,11 @@ call::Membership membership(const CommunicatorImpl& parent,
   return made;
 }
 
-// This rank's part in making a group. It must not be moved once it is prepared.
+// This rank's part in making a group. It must not be moved once it is prepared, because `own`
+// refers to `made`.
 struct PlannedGroup {
   call::Membership made;
-  int leader = -1;  // on this host, the parent's rank
+  int leader = -1;  // the first member on this host, by its rank in the parent
   world::Allocation own;
 };
 
@@ -85,22 +86,22 @@ void prepare(const CommunicatorImpl& parent, std::span<const int> members, Plann
   if (made.rank >= 0 && leader == parent.rank()) {
     const world::GroupShape shape{.size = size, .local = static_cast<int>(holders.size())};
     own.bytes = world::group_bytes(world->engines(), shape);
-    if (shape.spans()) holders.push_back(control::HostControl::kNetwork);
+    if (shape.spans()) holders.push_back(control::HostMemory::kNetwork);
     own.holders = std::move(holders);
     own.format = [&made, shape](std::byte* memory) {
       world::format_group(memory, made.host_ranks, shape.local);
     };
     if (shape.spans()) {
       own.enlist = [&made, &host = world->host(), shape](std::uint64_t block, Duration patience) {
-        return host.enlist({.id = made.id(), .block = block, .size = shape.size}, patience);
+        return host.groups.enlist({.id = made.id(), .block = block, .size = shape.size}, patience);
       };
     }
   }
 }
 
-// Makes this rank's group, one of several disjoint ones that the parent's ranks make at once.
-// `members` is empty if this rank is in none. The first member on each host allocates the group's
-// memory there.
+// Makes this rank's group; the parent's ranks make several disjoint groups at once. `members` is
+// empty if this rank is in no group. The first member on each host allocates the group's memory
+// there.
 Communicator make_group(CommunicatorImpl& parent,
                         const Signature& shown,
                         std::span<const int> members,
@@ -108,7 +109,7 @@ Communicator make_group(CommunicatorImpl& parent,
   PlannedGroup plan;
   parent.before_call(shown.kind, [&] { prepare(parent, members, plan); });
   const auto blocks = world::allocate_together(parent, shown, plan.own, options.deadline);
-  parent.count_group();  // refused ones do not count: some ranks have never tried
+  parent.count_group();  // refused calls do not count, because some ranks never began them
   const bool is_member = plan.made.rank >= 0;
   const std::uint64_t block = is_member ? blocks[static_cast<std::size_t>(plan.leader)] : 0;
   auto impl = parent.before_call(shown.kind, [&] {
@@ -135,7 +136,7 @@ void check_ranks(std::span<const int> ranks, int size) {
   }
 }
 
-// The parent's ranks whose value equals this rank's, in order.
+// Returns the parent's ranks whose value equals this rank's, in order.
 std::vector<int> alike(const CommunicatorImpl& parent, std::span<const int> values) {
   std::vector<int> members;
   const int own = values[static_cast<std::size_t>(parent.rank())];

@@ -22,13 +22,13 @@ namespace {
 
 using Held = std::shared_ptr<Provider>;
 
-// True if its collectives are made of messages.
+// True if the provider's collectives are algorithms over messages.
 bool is_by_messages(const Provider& provider) {
   return !is_of_gpus(provider) && !provider.has_collectives();
 }
 
-// The engines that a forced algorithm needs: those whose collectives are made by algorithms, and
-// those of GPUs, which forcing does not concern.
+// Returns the engines for a forced algorithm: the first engine whose collectives are algorithms
+// over messages, and the default engines for GPUs. The engines for GPUs use no such algorithm.
 std::vector<std::string> for_algorithms(const ProviderList& all, Ranks ranks) {
   std::vector<std::string> names;
   bool found = false;
@@ -43,7 +43,7 @@ std::vector<std::string> for_algorithms(const ProviderList& all, Ranks ranks) {
   return names;
 }
 
-// The default engine for ranks of one host, or of one process.
+// Returns the default engine for ranks of one host, or of one process.
 Held usual_of_host(const ProviderList& all, Ranks ranks) {
   const auto found = std::ranges::find_if(all, [&](const Held& each) {
     return !is_of_gpus(*each) && each->use(ranks) == Use::kByDefault;
@@ -108,7 +108,7 @@ void JobEngines::choose(const std::vector<std::string>& wanted, Ranks ranks) {
     }
     return;
   }
-  // A user may ask for engines of GPUs alone. The host still needs one.
+  // If the user asks only for engines for GPUs, the host still needs an engine.
   const bool only_gpus =
       std::ranges::all_of(chosen_, [](const Held& each) { return is_of_gpus(*each); });
   const Held usual = usual_of_host(all_, ranks);
@@ -118,7 +118,8 @@ void JobEngines::choose(const std::vector<std::string>& wanted, Ranks ranks) {
 void JobEngines::span_hosts() {
   spans_ = true;
   if (!asked_) {
-    // Between hosts it carries all messages, and collectives of GPUs that have no better engine.
+    // Adds the engine that carries all messages between hosts, and collectives on GPUs without a
+    // better engine.
     for (const Held& each : all_) {
       if (is_chosen(*each) || each->use(Ranks::kHosts) != Use::kByDefault) continue;
       if (each->reach() != Distance::kHosts) continue;
@@ -186,7 +187,7 @@ void introduce(Provider& provider,
     problem = std::current_exception();
     said = error.what();
   }
-  // A rank without the engine says so, so that the others do not wait for it.
+  // A rank that lacks the engine tells the other ranks, so that they do not wait for it.
   std::vector<Bytes> words{
       encode(Object::list({Object::bytes(std::span<const std::byte>(card)), said}))};
   if (store != nullptr) {
@@ -215,7 +216,8 @@ void introduce_engines(const JobEngines& engines,
                        const LaunchInfo& launch,
                        base::Deadline deadline) {
   for (const Held& each : engines.chosen()) {
-    // A single rank has met no other rank through the engine between hosts.
+    // The engine between hosts has met the other ranks before. Only in a job of one rank it has
+    // not.
     const bool has_met = each == engines.far() && !(launch.size == 1 && engines.is_one_carrier());
     if (each->introduces() && !has_met) introduce(*each, store, launch, deadline);
   }

@@ -15,33 +15,34 @@
 
 namespace hocket::world {
 
-// Makes the providers of a build, all that a job may choose from. `folders` are those in which
-// Python's packages have their libraries.
+// Makes the providers of a build, from which a job may choose. `folders` are the library folders of
+// Python's packages.
 using MakeProviders = std::function<engine::ProviderList(const std::vector<std::string>& folders)>;
-// The same, once they have read their settings. Throws InvalidArgument for a bad one.
+// Makes the providers, and lets them read their settings. Throws InvalidArgument for a wrong
+// setting.
 engine::ProviderList configured(const MakeProviders& make, const std::vector<std::string>& folders);
 
-// "a,b" as {"a", "b"}.
+// Splits "a,b" into {"a", "b"}.
 std::vector<std::string> split_names(const std::string& comma_separated);
 
-// The engines of a job, and the carriers of messages among them. A value, whose copies share the
-// providers. The same on all ranks, except for data inside the providers.
+// The engines of a job, and the carriers of messages among them. Equal on all ranks, except for
+// data inside the providers. A value; its copies share the providers.
 class JobEngines {
  public:
   JobEngines() = default;
-  // The engines that the options, HOCKET_ENGINES or a forced algorithm ask for; else the defaults
-  // of such jobs. Throws InvalidArgument if a wanted one does not exist.
+  // Chooses the engines that the options, HOCKET_ENGINES or a forced algorithm name; else the
+  // defaults. Throws InvalidArgument if a named engine does not exist.
   JobEngines(engine::ProviderList all,
              const InitOptions& options,
              const base::Config& config,
              engine::Ranks ranks);
-  // Called when the ranks turn out to be on several hosts: adds the engine for that.
+  // Adds the engine between hosts. Call it if the ranks are on several hosts.
   void span_hosts();
 
   const engine::ProviderList& chosen() const noexcept { return chosen_; }
   // The names of the chosen engines, as ranks exchange them and users see them.
   const std::vector<std::string>& names() const noexcept { return names_; }
-  // All that there are, whether chosen or not.
+  // All engines, whether chosen or not.
   const engine::ProviderList& all() const noexcept { return all_; }
 
   // The carrier of messages within a host: the chosen engine with the shortest reach. If a chosen
@@ -50,7 +51,7 @@ class JobEngines {
   const std::shared_ptr<engine::Provider>& near() const noexcept { return near_; }
   // The carrier of messages between hosts; null: none is needed.
   const std::shared_ptr<engine::Provider>& far() const noexcept { return far_; }
-  // True if one engine carries both.
+  // True if one engine carries messages both within and between hosts.
   bool is_one_carrier() const noexcept { return near_ == far_; }
   // The engines that have a part of a group's block, in the order of the parts.
   engine::ProviderList with_memory() const;
@@ -70,8 +71,7 @@ class JobEngines {
 };
 
 // Exchanges the chosen engines' cards through `store`, which is null if there is one rank. Leaves
-// out the carrier between hosts. If something is missing on one rank, all ranks throw
-// RendezvousError.
+// out the carrier between hosts. If one rank lacks an engine, all ranks throw RendezvousError.
 void introduce_engines(const JobEngines& engines,
                        Store* store,
                        const LaunchInfo& launch,

@@ -44,9 +44,9 @@ MessageInFlight begin_recv(CommunicatorImpl& impl, const Envelope& from, ArrayVi
           .sender = {}};
 }
 
-// Returns true if the message completes within moments, as short ones do. A disagreement is
-// reported by the wait that follows.
-bool is_through(MessageInFlight& message, int polls) {
+// Returns true if the message completes within moments, as short ones do. If the two ends disagree,
+// it returns false, and the wait that follows reports this.
+bool completes_soon(MessageInFlight& message, int polls) {
   try {
     for (; polls >= 0; --polls) {
       if (message.owned.done(&message.sender)) return true;
@@ -65,8 +65,8 @@ void require_one_memory(ConstArrayView a, ConstArrayView b) {
   }
 }
 
-// A receive that is put on a stream must name its source. Only a call that may wait can find the
-// source out.
+// Returns the source of a receive on a stream. Throws if it is any rank: only a call that waits can
+// find the source.
 int named(const Envelope& from) {
   if (from.peer == engine::kAnyPeer) {
     throw InvalidArgument(
@@ -100,7 +100,7 @@ Envelope envelope(const CommunicatorImpl& impl,
   return impl.envelope_of(peer, sends, array, options);
 }
 
-// For calls that do not report the received message's envelope.
+// Throws for options that send_recv and exchange do not take.
 void require_plain(const MessageOptions& options) {
   if (options.tag == kAnyTag) {
     throw InvalidArgument("tag is -1, any, which is for recv, recv_async and probe");
@@ -112,7 +112,7 @@ Received nothing_received(DType dtype, const MessageOptions& options) {
   return {.source = kNullRank, .tag = options.tag, .count = 0, .dtype = dtype};
 }
 
-// The envelope that a probe looks for: any count and dtype.
+// Returns the envelope of a probe, which matches any count and dtype.
 Envelope probed(CommunicatorImpl& impl, int source, const MessageOptions& options) {
   if (options.stream) {
     throw InvalidArgument(
@@ -122,7 +122,7 @@ Envelope probed(CommunicatorImpl& impl, int source, const MessageOptions& option
   return envelope(impl, source, false, ConstArrayView(nullptr, 0, DType::kUInt8), options);
 }
 
-// Leaves out messages to or from kNullRank.
+// Copies messages, except messages to or from kNullRank.
 template <typename One>
 std::vector<One> with_somebody(std::span<const One> messages, int One::* peer) {
   std::vector<One> kept;
@@ -131,7 +131,8 @@ std::vector<One> with_somebody(std::span<const One> messages, int One::* peer) {
   return kept;
 }
 
-// An array that incoming messages may overwrite before it is sent goes through `copy`.
+// Returns the array to send: `in`, or a copy in `copy` if an incoming message may overwrite `in`
+// first.
 ConstArrayView apart_from(std::span<const Incoming> incoming,
                           ConstArrayView in,
                           std::vector<std::byte>& copy) {
@@ -206,12 +207,12 @@ void Communicator::send(ConstArrayView in, int destination, const MessageOptions
   impl_->require_peer(to.peer);
   if (is_on_gpu(in)) {
     const Outgoing one{in, to.peer};
-    impl_->devices().exchange({&one, 1}, {}, options);
+    impl_->devices().messages.exchange({&one, 1}, {}, options);
     return;
   }
   MessageInFlight message = begin_send(*impl_, to, in);
-  if (is_through(message, 0)) return message.end(false);
-  impl_->run_message(message, options.deadline);
+  if (completes_soon(message, 0)) return message.end(false);
+  impl_->message_calls.run(message, options.deadline);
 }
 
 Received Communicator::recv(ArrayView out, int source, const MessageOptions& options) {
@@ -221,14 +222,14 @@ Received Communicator::recv(ArrayView out, int source, const MessageOptions& opt
   if (from.peer == kNullRank) return nothing_received(out.dtype(), options);
   if (is_on_gpu(out)) {
     const Incoming one{out, source};
-    const int sender = impl_->devices().exchange({}, {&one, 1}, options);
+    const int sender = impl_->devices().messages.exchange({}, {&one, 1}, options);
     return {sender, options.tag, out.count(), out.dtype()};
   }
   MessageInFlight message = begin_recv(*impl_, from, out);
-  if (is_through(message, impl_->eager_polls())) {
+  if (completes_soon(message, impl_->message_calls.eager_polls())) {
     message.end(false);
   } else {
-    impl_->run_message(message, options.deadline);
+    impl_->message_calls.run(message, options.deadline);
   }
   return call::received_of(message.sender);
 }
@@ -237,39 +238,40 @@ Work Communicator::send_async(BorrowedView in, int destination, const MessageOpt
   const call::CallGuard guard(*impl_);
   impl_->require_usable();
   const Envelope to = envelope(*impl_, destination, true, in, options);
-  if (to.peer == kNullRank) return Work(impl_->ended_message());
+  if (to.peer == kNullRank) return Work(impl_->message_calls.ended());
   impl_->require_peer(to.peer);
   if (is_on_gpu(in)) {
     const Outgoing one{in, to.peer};
-    return Work(impl_->devices().start_exchange({&one, 1}, {}, options));
+    return Work(impl_->devices().messages.start_exchange({&one, 1}, {}, options));
   }
   MessageInFlight message = begin_send(*impl_, to, in);
-  if (is_through(message, 0)) {
+  if (completes_soon(message, 0)) {
     message.end(false);
-    return Work(impl_->ended_message());
+    return Work(impl_->message_calls.ended());
   }
-  return Work(impl_->start_message(std::move(message), options.deadline));
+  return Work(impl_->message_calls.start(std::move(message), options.deadline));
 }
 
 Work Communicator::recv_async(ArrayView out, int source, const MessageOptions& options) {
   const call::CallGuard guard(*impl_);
   impl_->require_usable();
   const Envelope from = envelope(*impl_, source, false, out, options);
-  std::shared_ptr<call::Operation> operation;
   if (from.peer == kNullRank) {
-    operation =
-        call::make_operation(impl_->shared_from_this(), base::Deadline::in(kForever), kForever);
-    operation->received = nothing_received(out.dtype(), options);
-    operation->finish(nullptr);
-  } else if (is_on_gpu(out)) {
+    return Work(impl_->message_calls.ended(), nothing_received(out.dtype(), options));
+  }
+  if (is_on_gpu(out)) {
     const Received received{named(from), options.tag, out.count(), out.dtype()};
     const Incoming one{out, from.peer};
-    operation = impl_->devices().start_exchange({}, {&one, 1}, options);
+    auto operation = impl_->devices().messages.start_exchange({}, {&one, 1}, options);
     operation->received = received;
-  } else {
-    operation = impl_->start_message(begin_recv(*impl_, from, out), options.deadline);
+    return Work(std::move(operation));
   }
-  return Work(std::move(operation));
+  MessageInFlight message = begin_recv(*impl_, from, out);
+  if (completes_soon(message, 1)) {  // the message has come already
+    message.end(false);
+    return Work(impl_->message_calls.ended(), call::received_of(message.sender));
+  }
+  return Work(impl_->message_calls.start(std::move(message), options.deadline));
 }
 
 std::optional<Received> Communicator::probe_now(int source, const MessageOptions& options) {
@@ -277,7 +279,7 @@ std::optional<Received> Communicator::probe_now(int source, const MessageOptions
   impl_->require_usable();
   const Envelope from = probed(*impl_, source, options);
   if (from.peer == kNullRank) return nothing_received(DType::kUInt8, options);
-  const auto found = impl_->find_message({.envelope = from, .probes = true});
+  const auto found = impl_->message_calls.find({.envelope = from, .probes = true});
   if (!found) return std::nullopt;
   return call::received_of(*found);
 }
@@ -287,10 +289,10 @@ Received Communicator::probe(int source, const MessageOptions& options) {
   impl_->require_usable();
   const Envelope from = probed(*impl_, source, options);
   if (from.peer == kNullRank) return nothing_received(DType::kUInt8, options);
-  Received found;  // of this frame, which outlives the task
-  impl_->run_message(call::await(impl_->messages(), from, found),
-                     {.envelope = from, .sends = false, .probes = true},
-                     options.deadline);
+  Received found;  // outlives the task
+  impl_->message_calls.run(call::await(impl_->messages(), from, found),
+                           {.envelope = from, .sends = false, .probes = true},
+                           options.deadline);
   return found;
 }
 
@@ -319,17 +321,17 @@ Received Communicator::send_recv(
     require_one_memory(in, out);
     const Outgoing sent{in, to.peer};
     const Incoming received{out, source};
-    const int sender = impl_->devices().exchange({&sent, 1}, {&received, 1}, options);
+    const int sender = impl_->devices().messages.exchange({&sent, 1}, {&received, 1}, options);
     return {sender, options.tag, out.count(), out.dtype()};
   }
   const Incoming comes{out, source};
   std::vector<std::byte> copy;
   in = apart_from({&comes, 1}, in, copy);
   std::array<MessageInFlight, 2> both{begin_send(*impl_, to, in), begin_recv(*impl_, from, out)};
-  if (is_through(both[1], impl_->eager_polls()) && is_through(both[0], 0)) {
+  if (completes_soon(both[1], impl_->message_calls.eager_polls()) && completes_soon(both[0], 0)) {
     for (MessageInFlight& message : both) message.end(false);
   } else {
-    impl_->run_messages(both, options.deadline);
+    impl_->message_calls.run(both, options.deadline);
   }
   return call::received_of(both[1].sender);
 }
@@ -356,7 +358,7 @@ void Communicator::exchange(std::span<const Outgoing> outgoing,
   }
   for (const Incoming& one : received) require_one_memory(first, one.out);
   if (is_on_gpu(first))
-    return static_cast<void>(impl_->devices().exchange(sent, received, options));
+    return static_cast<void>(impl_->devices().messages.exchange(sent, received, options));
   std::vector<std::vector<std::byte>> copies(sent.size());
   std::vector<MessageInFlight> messages;
   messages.reserve(sent.size() + received.size());
@@ -369,7 +371,7 @@ void Communicator::exchange(std::span<const Outgoing> outgoing,
     messages.push_back(
         begin_recv(*impl_, envelope(*impl_, one.source, false, one.out, options), one.out));
   }
-  impl_->run_messages(messages, options.deadline);
+  impl_->message_calls.run(messages, options.deadline);
 }
 
 }  // namespace hocket

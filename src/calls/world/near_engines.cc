@@ -10,7 +10,7 @@ using control::GroupControl;
 
 namespace {
 
-// A resource, shared by the messages and collectives of this host's members.
+// The state that this host's messages and collectives share. A resource.
 struct Shared {
   Shared(control::HostControl& host, std::byte* memory, const LocalMembers& local)
       : places(local.places),
@@ -21,7 +21,7 @@ struct Shared {
   GroupControl control;
 };
 
-// Messages between them.
+// Messages between members on this host. It keeps the shared state alive.
 class NearMessages final : public engine::PointToPoint {
  public:
   NearMessages(std::shared_ptr<Shared> shared, std::unique_ptr<engine::PointToPoint> messages)
@@ -37,6 +37,9 @@ class NearMessages final : public engine::PointToPoint {
   }
   bool progress() override { return messages_->progress(); }
   void cancel(engine::MessageId message) noexcept override { messages_->cancel(message); }
+  bool withdraw(engine::MessageId message) noexcept override {
+    return messages_->withdraw(message);
+  }
   std::optional<engine::Envelope> waiting(const engine::Envelope& wanted) override {
     return messages_->waiting(wanted);
   }
@@ -46,11 +49,11 @@ class NearMessages final : public engine::PointToPoint {
   std::unique_ptr<engine::PointToPoint> messages_;
 };
 
-// Collectives among this host's members, as parts of the whole group's calls. The ranks' calls are
-// compared where these parts meet.
+// Collectives among this host's members, as parts of the whole group's calls. If fingerprints
+// differ here, the records of the whole group decide; see `confirm`.
 class NearEngine final : public engine::CollectiveEngine, private engine::Consistency {
  public:
-  // `site` describes this host's members; `members` has each one's number in the whole group.
+  // `site` describes this host's members; `members` has the number of each in the whole group.
   NearEngine(std::shared_ptr<Shared> shared,
              engine::Provider& provider,
              engine::GroupSite site,

@@ -11,17 +11,18 @@
 
 namespace hocket::world {
 
-// A value: the plans of the last requests, of a few kinds and sizes. A repeated request needs no
-// new checks. Used in the communicator's turn.
+// The plans of recent requests, of a few kinds and sizes. A repeated request is not checked again.
+// A value, used in the communicator's turn.
 template <typename AnyPlan>
 class PlanCache {
  public:
-  // The plan of the last request like this; null if this request differs.
+  // Returns the plan of an equal request; null if there is none.
   AnyPlan* find(const call::Request& request) noexcept {
     Entry& kept = kept_[place_of(request)];
     return call::repeats(kept.request, request) ? &kept.plan : nullptr;
   }
-  // The plan of an earlier request, perhaps of this kind and size with other arrays.
+  // Returns the plan that a request of this kind and size would replace. It may be the plan of the
+  // same call on other arrays, whose engine can be used again.
   const AnyPlan& likely(const call::Request& request) const noexcept {
     return kept_[place_of(request)].plan;
   }
@@ -34,10 +35,10 @@ class PlanCache {
  private:
   static constexpr std::size_t kEntries = 8;  // a power of two
   struct Entry {
-    call::Request request;  // none has kNone
+    call::Request request;  // of kind kNone: the entry is empty
     AnyPlan plan;
   };
-  // A single multiplication, as every call computes it.
+  // Returns a request's entry, by a single multiplication, because every call computes it.
   static std::size_t place_of(const call::Request& request) noexcept {
     const std::uint64_t size = request.out.count() * base::kHashSeed >> 32;
     return (size ^ static_cast<std::uint64_t>(request.kind)) % kEntries;

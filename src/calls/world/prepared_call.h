@@ -1,4 +1,4 @@
-// Behind a Prepared.
+// The implementation of a Prepared.
 #pragma once
 
 #include <functional>

@@ -21,7 +21,7 @@
 namespace hocket::world {
 namespace {
 
-// While the program moves its calls itself: how soon to see whether it still does.
+// The sleep between two checks whether the program still moves all its calls itself.
 constexpr std::chrono::microseconds kAttendedNap{200};
 
 }  // namespace
@@ -33,16 +33,16 @@ class ProgressThread::State {
       : host_(std::move(host)), witness_(std::move(witness)), watches_(witness_ != nullptr) {}
 
   void run();
-  // From any thread.
+  // Any thread may call the functions of this section.
   void add(std::shared_ptr<call::Core> communicator);
   void add_periodic_task(std::weak_ptr<call::PeriodicTask> task);
-  void listen(os::FutexWord& word) noexcept;
+  void set_tick_word(os::FutexWord& word) noexcept;
   void stop() noexcept;
   void wake() noexcept;
   void look_again() noexcept;
   bool is_idle() const noexcept { return calls_.load(std::memory_order_acquire) == 0; }
   void await_ready() const noexcept { ready_.wait(); }
-  // Why it has ended already; to be asked once it is ready.
+  // The error that ended the thread. Call it once the thread is ready.
   const std::exception_ptr& refusal() const noexcept { return refusal_; }
 
  private:
@@ -51,15 +51,15 @@ class ProgressThread::State {
   void sleep_attended() noexcept;
   void look_around();
   void watch_peers();
-  bool is_called() const noexcept {
-    const os::FutexWord* const call = call_.load(std::memory_order_acquire);
-    return call != nullptr && call->load(std::memory_order_acquire) != call_at_tick_;
+  bool has_tick_word_changed() const noexcept {
+    const os::FutexWord* const word = tick_word_.load(std::memory_order_acquire);
+    return word != nullptr && word->load(std::memory_order_acquire) != tick_word_seen_;
   }
   bool move_calls();
   bool wants_tick() const noexcept {
-    return asked_.load(std::memory_order_relaxed) || next_tick_.has_passed() || is_called() ||
-           host_->losses() != losses_at_tick_ ||
-           host_->network_bell().load(std::memory_order_acquire) != bell_at_tick_;
+    return asked_.load(std::memory_order_relaxed) || next_tick_.has_passed() ||
+           has_tick_word_changed() || host_->liveness.losses() != losses_at_tick_ ||
+           host_->doorbells.network_bell().load(std::memory_order_acquire) != bell_at_tick_;
   }
   void tick();
   base::Deadline next_look() const noexcept { return std::min(next_end_, next_tick_); }
@@ -69,8 +69,8 @@ class ProgressThread::State {
   const bool watches_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<call::Core>> added_;  // guarded by mutex_
-  std::atomic<std::size_t> calls_{0};  // of communicators that were added and still move
-  std::atomic<bool> wakes_{false};     // something was added
+  std::atomic<std::size_t> calls_{0};               // number of communicators with pending calls
+  std::atomic<bool> wakes_{false};                  // something was added
   std::latch ready_{1};
   std::exception_ptr refusal_;  // written before ready_
   std::atomic<bool> stop_{false};
@@ -78,23 +78,24 @@ class ProgressThread::State {
   os::FutexWord bell_{0};
   std::vector<std::shared_ptr<call::Core>> moving_;
   bool awaits_gpu_ = false;
-  bool is_attended_ = false;          // threads of the program move all that is under way
-  std::vector<os::FutexWait> waits_;  // on the peers that live
-  base::Deadline next_end_ = base::Deadline::never();  // when to look how those ended who died
+  bool is_attended_ = false;          // threads of the program move all pending calls
+  std::vector<os::FutexWait> waits_;  // words of living peers
+  base::Deadline next_end_ = base::Deadline::never();  // when to find out how dead peers ended
   std::vector<std::weak_ptr<call::PeriodicTask>> periodic_tasks_;  // guarded by mutex_
   base::Deadline next_tick_ = base::Deadline::never();
   std::uint32_t losses_at_tick_ = 0;
-  std::uint32_t bell_at_tick_ = 0;             // the network's
-  std::atomic<bool> asked_{false};             // for a tick
-  std::atomic<os::FutexWord*> call_{nullptr};  // null: see `listen`
-  std::uint32_t call_at_tick_ = 0;
+  std::uint32_t bell_at_tick_ = 0;                  // value of the network's doorbell
+  std::atomic<bool> asked_{false};                  // a tick is requested
+  std::atomic<os::FutexWord*> tick_word_{nullptr};  // null: see `set_tick_word`
+  std::uint32_t tick_word_seen_ = 0;
 };
 
 ProgressThread::ProgressThread(std::shared_ptr<control::HostControl> host,
                                std::shared_ptr<failure::Witness> witness)
     : state_(std::make_shared<State>(std::move(host), std::move(witness))) {
   thread_ = base::start_thread("hocket", [state = state_] { state->run(); });
-  // Others may rely on this rank's words from the moment it arrives.
+  // From this rank's arrival on, peers rely on its robust words. So the thread must hold them
+  // first.
   state_->await_ready();
   if (!state_->refusal()) return;
   thread_.join();
@@ -118,14 +119,14 @@ void ProgressThread::add_periodic_task(std::weak_ptr<call::PeriodicTask> task) {
   state_->add_periodic_task(std::move(task));
 }
 
-void ProgressThread::listen(os::FutexWord& word) { state_->listen(word); }
+void ProgressThread::set_tick_word(os::FutexWord& word) { state_->set_tick_word(word); }
 
 bool ProgressThread::is_idle() const noexcept { return state_->is_idle(); }
 
 void ProgressThread::look_again() noexcept { state_->look_again(); }
 
-void ProgressThread::State::listen(os::FutexWord& word) noexcept {
-  call_.store(&word, std::memory_order_release);
+void ProgressThread::State::set_tick_word(os::FutexWord& word) noexcept {
+  tick_word_.store(&word, std::memory_order_release);
   look_again();
 }
 
@@ -151,11 +152,11 @@ void ProgressThread::State::add_periodic_task(std::weak_ptr<call::PeriodicTask> 
 
 void ProgressThread::State::tick() {
   asked_.store(false, std::memory_order_seq_cst);
-  if (const os::FutexWord* const call = call_.load(std::memory_order_acquire)) {
-    call_at_tick_ = call->load(std::memory_order_acquire);
+  if (const os::FutexWord* const word = tick_word_.load(std::memory_order_acquire)) {
+    tick_word_seen_ = word->load(std::memory_order_acquire);
   }
-  losses_at_tick_ = host_->losses();
-  bell_at_tick_ = host_->network_bell().load(std::memory_order_acquire);
+  losses_at_tick_ = host_->liveness.losses();
+  bell_at_tick_ = host_->doorbells.network_bell().load(std::memory_order_acquire);
   next_tick_ = base::Deadline::never();
   std::vector<std::shared_ptr<call::PeriodicTask>> living;
   {
@@ -182,11 +183,11 @@ void ProgressThread::State::look_again() noexcept {
 void ProgressThread::State::wake() noexcept {
   bell_.fetch_add(1, std::memory_order_seq_cst);
   if (idle_.load(std::memory_order_seq_cst)) os::futex_wake_all(bell_);
-  host_->ring(host_->self());  // it may sleep as one who waits for peers
+  host_->doorbells.ring(host_->self());  // the thread may sleep on the rank's doorbell
 }
 
-// Sleeps until something is added, a peer ends, or the end. The doorbell is not used, as ringing it
-// would pay for waking a thread that has nothing to do.
+// Sleeps until a communicator is added, a peer ends, or this thread must stop. It does not sleep on
+// the doorbell, because peers would pay for waking a thread that has nothing to do.
 void ProgressThread::State::sleep_idle() noexcept {
   idle_.store(true, std::memory_order_seq_cst);
   const std::uint32_t ticket = bell_.load(std::memory_order_seq_cst);
@@ -201,8 +202,9 @@ void ProgressThread::State::sleep_idle() noexcept {
   idle_.store(false, std::memory_order_relaxed);
 }
 
-// Sleeps for a moment, while threads of the program move all pending calls. Ends of peers are seen
-// afterwards: sleeping on all their words takes longer than the moment.
+// Sleeps for kAttendedNap, while the program's threads move all pending calls. It sleeps on the
+// bell alone, because a sleep on all peers' words takes longer to prepare. So it sees peers' ends
+// only afterwards.
 void ProgressThread::State::sleep_attended() noexcept {
   idle_.store(true, std::memory_order_seq_cst);
   const os::FutexWait bell{&bell_, bell_.load(std::memory_order_seq_cst)};
@@ -223,7 +225,7 @@ void ProgressThread::State::run() {
   }
   if (watches_) {
     for (int peer = 0; peer < host_->ranks(); ++peer) {
-      if (peer != host_->self()) hold->add(host_->robust_word(host_->self(), peer));
+      if (peer != host_->self()) hold->add(host_->liveness.robust_word(host_->self(), peer));
     }
   }
   ready_.count_down();
@@ -248,37 +250,39 @@ void ProgressThread::State::run() {
   }
 }
 
-// Lists the words to sleep on.
+// Checks the peers, and lists the futex words to sleep on.
 void ProgressThread::State::look_around() {
   waits_.clear();
-  if (os::FutexWord* const call = call_.load(std::memory_order_acquire)) {
-    waits_.push_back({call, call_at_tick_});
+  if (os::FutexWord* const word = tick_word_.load(std::memory_order_acquire)) {
+    waits_.push_back({word, tick_word_seen_});
   }
   if (watches_) watch_peers();
 }
 
-// Looks at the words of all peers, and lists those still held, to sleep on. If there are more peers
-// than one sleep takes, each rank watches those that follow it, and tells the others.
+// Checks the words of all peers, and lists those that are still held, to sleep on. If there are
+// more peers than one sleep takes, each rank watches the ranks that follow it. A recorded death is
+// visible to all ranks.
 void ProgressThread::State::watch_peers() {
-  if (!host_->groups().empty()) waits_.push_back({&host_->network_bell(), bell_at_tick_});
+  if (!host_->groups.entries().empty())
+    waits_.push_back({&host_->doorbells.network_bell(), bell_at_tick_});
   const int ranks = host_->ranks();
   for (int i = 1; i < ranks; ++i) {
     const int peer = (host_->self() + i) % ranks;
-    if (host_->state(peer) != control::RankState::kAlive) continue;
-    os::RobustWord& word = host_->robust_word(peer, host_->self());
+    if (host_->liveness.state(peer) != control::RankState::kAlive) continue;
+    os::RobustWord& word = host_->liveness.robust_word(peer, host_->self());
     const std::uint32_t value = word.word.load(std::memory_order_acquire);
     if ((value & os::RobustWord::kOwnerDied) != 0) {
-      host_->record_death(peer);
+      host_->liveness.record_death(peer);
     } else if (value != 0 && waits_.size() < os::kMaxFutexWaits) {
       waits_.push_back({&word.word, value});
     }
   }
-  // After the deaths have been made known.
+  // Comes last, so that the witness sees the deaths recorded above.
   next_end_ = witness_->look();
 }
 
-// True when something moved. A communicator whose last user this thread turns out to be is
-// destroyed here, at the end.
+// Returns true if any call moved. If this thread is the last owner of a communicator, it destroys
+// the communicator at the end of this function.
 bool ProgressThread::State::move_calls() {
   if (wakes_.exchange(false, std::memory_order_acq_rel)) {
     const std::lock_guard lock(mutex_);
@@ -294,16 +298,17 @@ bool ProgressThread::State::move_calls() {
   bool moved = false;
   awaits_gpu_ = false;
   is_attended_ = !moving_.empty();
-  std::vector<std::shared_ptr<call::Core>> through;
+  std::vector<std::shared_ptr<call::Core>> finished;
   std::erase_if(moving_, [&](const std::shared_ptr<call::Core>& communicator) {
-    const auto turn = communicator->progress();
-    moved |= turn == call::Core::Progress::kMoved || turn == call::Core::Progress::kNothingLeft;
-    awaits_gpu_ |= turn == call::Core::Progress::kAwaitsGpu;
-    is_attended_ &= turn == call::Core::Progress::kAttended;
-    if (turn == call::Core::Progress::kNothingLeft) through.push_back(communicator);
-    return turn == call::Core::Progress::kNothingLeft;
+    const auto turn = communicator->pending.progress();
+    moved |= turn == call::PendingCalls::Progress::kMoved ||
+             turn == call::PendingCalls::Progress::kNothingLeft;
+    awaits_gpu_ |= turn == call::PendingCalls::Progress::kAwaitsGpu;
+    is_attended_ &= turn == call::PendingCalls::Progress::kAttended;
+    if (turn == call::PendingCalls::Progress::kNothingLeft) finished.push_back(communicator);
+    return turn == call::PendingCalls::Progress::kNothingLeft;
   });
-  calls_.fetch_sub(through.size(), std::memory_order_acq_rel);
+  calls_.fetch_sub(finished.size(), std::memory_order_acq_rel);
   return moved;
 }
 

@@ -1,6 +1,7 @@
-// Rebuilds a communicator after its end, for the ranks that go on. Their agreement is described in
-// membership/control/succession.h. Here is a rank's part. It says that it has come, waits for the
-// others, and allocates the new group's memory if that is its turn.
+// Rebuilds a communicator after its end, for the ranks that go on. membership/control/succession.h
+// describes how they agree.
+// This file has one rank's part. It announces that it has come, waits for the other ranks, and
+// allocates the new group's memory if it is the first rank.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -27,13 +28,13 @@ using control::Succession;
 
 namespace {
 
-// Time that the first rank has for allocating before the others do it, too: it may have been
-// stopped.
+// Time limit for the first rank to allocate. Then other ranks allocate, too, because the first rank
+// may be stopped.
 constexpr std::chrono::milliseconds kForTheFirst{10};
-// Time for hosts to agree, once missing ranks are not waited for any longer.
+// Time for hosts to agree, once they no longer wait for missing ranks.
 constexpr std::chrono::seconds kForAgreement{5};
-// Time for a refusal to arrive from the refusing rank's host, when others are known to have heard
-// it.
+// Time limit for a refusal to arrive from the refusing rank's host, when other ranks are known to
+// have heard it.
 constexpr std::chrono::seconds kForReasons{1};
 constexpr std::size_t kNamed = 8;  // ranks in a message
 
@@ -52,7 +53,7 @@ call::Membership heirs(const call::Membership& old, const Members& members, int 
   return made;
 }
 
-// The call of one rank, for its length.
+// One rank's call of `rebuild`. A value for the length of the call.
 class Rebuild {
  public:
   Rebuild(CommunicatorImpl& old, control::RebuildTurns& turns, const RebuildOptions& options)
@@ -90,7 +91,7 @@ class Rebuild {
   Deadline deadline_;
   failure::CoreDumps core_dumps_;
   bool extended_ = false;
-  std::optional<Deadline> behind_until_;  // when a refusal is believed that has not been heard
+  std::optional<Deadline> behind_until_;  // when to assume a refusal that this host has not heard
   std::optional<Deadline> mine_at_;       // time at which any member may allocate
 };
 
@@ -115,7 +116,7 @@ std::uint64_t Rebuild::wait() {
   return block;
 }
 
-// Throws where another rank has refused this call.
+// Throws if another rank has refused this call.
 void Rebuild::hear() {
   auto refused = turns_.news();
   if (!refused) {
@@ -136,17 +137,17 @@ void Rebuild::hear() {
   throw InvalidArgument(std::move(what));
 }
 
-// Throws where there is nothing to wait for any longer.
+// Throws if the wait cannot succeed any more.
 void Rebuild::look() {
   control::HostControl& host = old_.world()->host();
-  host.look_for_deaths();
+  host.liveness.look_for_deaths();
   core_dumps_.look([this](int member) { return !words_.has_come(member); });
   if (old_.world()->interrupted()) {
     throw Aborted(status(
         ErrorCode::kAborted,
         fmt::format("rebuild() of {} was interrupted while it waited", old_.membership().name)));
   }
-  if (old_.is_called_out()) {
+  if (old_.closing.is_called_out()) {
     throw Aborted(status(ErrorCode::kAborted,
                          fmt::format("rebuild() of {} was given up: another thread closes it",
                                      old_.membership().name)));
@@ -160,7 +161,7 @@ void Rebuild::look() {
     if (!words_.is_decided() && words_.is_ready() && !in_reach()) raise_minority();
   }
   if (!deadline_.has_passed()) return;
-  // The rest takes a short time if no rank is waited for.
+  // If no rank is missing, only the agreement remains, which takes a short time.
   const bool ready = words_.is_ready();
   if (extended_ || (!ready && !options_.exclude_missing)) raise_missing();
   extended_ = true;
@@ -168,15 +169,15 @@ void Rebuild::look() {
   if (!ready) words_.come(old_.rank(), control::kImpatient, turns_.turn());
 }
 
-// True if the ranks that are there may decide for all.
+// Returns whether the ranks that have come may decide for all.
 bool Rebuild::in_reach() const {
   const auto& hosts = old_.membership().hosts;
   const std::vector<int> there = words_.hosts_there(hosts);
   return words_.may_go_alone() || words_.outweighs(hosts, {there.begin(), there.end()});
 }
 
-// The ranks that go on, if already known. Within a host these are the present ones, once no rank is
-// waited for. Between hosts they are agreed on.
+// Returns the ranks that go on, if they are known. Within a host these are the ranks that have
+// come, once no further rank is awaited. Between hosts, the hosts agree on them.
 std::optional<Members> Rebuild::choice() {
   if (old_.group().spans()) return words_.decided();
   if (!words_.is_ready()) return std::nullopt;
@@ -210,17 +211,17 @@ void Rebuild::appoint(const Members& members) {
         return host.is_here(place);
       });
   const GroupShape shape{.size = made.size(), .local = static_cast<int>(holders.size())};
-  if (shape.spans()) holders.push_back(control::HostControl::kNetwork);
-  const std::uint64_t block = host.allocate(group_bytes(world.engines(), shape), holders);
-  format_group(host.at(block), made.host_ranks, shape.local);
+  if (shape.spans()) holders.push_back(control::HostMemory::kNetwork);
+  const std::uint64_t block = host.memory.allocate(group_bytes(world.engines(), shape), holders);
+  format_group(host.memory.at(block), made.host_ranks, shape.local);
   if (words_.appoint(block)) return;
-  for (const int holder : holders) host.release(block, holder);
+  for (const int holder : holders) host.memory.release(block, holder);
 }
 
 Members Rebuild::members(std::uint64_t block) const {
   control::HostControl& host = old_.world()->host();
-  const Succession made(host, host.at(block, control::GroupControl::bytes(1)), nullptr);
-  host.at(block, control::GroupControl::bytes(made.size()));
+  const Succession made(host, host.memory.at(block, control::GroupControl::bytes(1)), nullptr);
+  host.memory.at(block, control::GroupControl::bytes(made.size()));
   std::set<int> places;
   for (int i = 0; i < made.size(); ++i) places.insert(made.place(i));
   Members members(static_cast<std::size_t>(words_.size()));
@@ -250,7 +251,7 @@ std::string name_some(std::span<const int> ranks) {
 
 void Rebuild::raise_counted_out(const Members& members) const {
   std::vector<int> in;
-  std::vector<int> cut;  // off from this host, whose own ranks are not among them
+  std::vector<int> cut;  // ranks of other hosts that this host cannot reach
   for (int i = 0; i < words_.size(); ++i) {
     if (!members[static_cast<std::size_t>(i)]) continue;
     in.push_back(i);
@@ -290,7 +291,7 @@ void Rebuild::raise_missing() const {
   std::vector<int> missing;
   std::vector<RankCall> calls;
   std::vector<std::string> seen;
-  const std::vector<RankCall> last = old_.last_calls();
+  const std::vector<RankCall> last = old_.failures.last_calls();
   for (int i = 0; i < words_.size(); ++i) {
     if (words_.is_there(i) || words_.is_out_of_reach(i)) continue;
     missing.push_back(i);
@@ -319,26 +320,26 @@ void Rebuild::raise_missing() const {
 std::shared_ptr<CommunicatorImpl> CommunicatorImpl::rebuild(const RebuildOptions& options) {
   const call::CallGuard guard(*this);
   if (!is_open() || forks().forked() || world_->has_left()) raise_unusable();
-  set_told();  // the program abandons its pending calls
+  failures.set_seen();  // the program abandons its pending calls
   if (rebuilt_) {
     throw InvalidArgument(
         fmt::format("communicator {} has been rebuilt already; use what rebuild() returned",
                     membership().name));
   }
-  // Calls on a GPU have returned, so their future results count as given, both here and on ranks
-  // where they have ended. They end, if they can, before this rank says that it has come.
-  if (devices_ && !group().failed()) devices_->finish();
-  drop_calls(control::Cause::kRebuild);
+  // Calls on a GPU have returned, so the program relies on their results. So they may end before
+  // this rank announces that it has come.
+  if (devices_ && !group().failed()) devices_->session.finish();
+  closing.drop_calls(control::Cause::kRebuild);
   Rebuild rebuild(*this, *rebuild_turns_, options);
   const std::uint64_t block = rebuild.wait();
   const Members members = rebuild.members(block);
   // Work on GPUs learns of the rebuild here, and so do ranks that were counted out while they
   // waited in a call.
-  group().fail(own_failure(control::Cause::kRebuild));
+  group().fail(failures.own(control::Cause::kRebuild));
   if (!members[static_cast<std::size_t>(rank())]) rebuild.raise_counted_out(members);
   call::Membership made = heirs(membership(), members, rank());
   if (made.spans()) {
-    Succession words(world_->host(), world_->host().at(block), nullptr);
+    Succession words(world_->host(), world_->host().memory.at(block), nullptr);
     words.enlist(made.id());
   }
   auto impl = make(world_, std::move(made), block);

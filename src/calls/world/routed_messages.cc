@@ -40,7 +40,7 @@ Envelope RoutedMessages::outward(const Envelope& envelope, Way way) const {
 
 MessageId RoutedMessages::take_slot() {
   if (free_.empty()) {
-    free_.reserve(slots_.size() + 1);  // so that giving back never allocates
+    free_.reserve(slots_.size() + 1);  // so that releasing a slot never allocates
     slots_.emplace_back();
     return static_cast<MessageId>(slots_.size() - 1);
   }
@@ -69,7 +69,7 @@ void RoutedMessages::post(Slot& slot, int peer, engine::Tag tag) {
   if (slot.way == Way::kNear) ++near_messages_;
 }
 
-// True if earlier receives that may match the same message must find theirs first.
+// Returns whether a receive must wait for earlier held receives that may match the same message.
 bool RoutedMessages::has_to_wait(const Envelope& from) {
   return from.peer == engine::kAnyPeer ||
          std::any_of(held_.begin(), held_.end(), [&](MessageId other) {
@@ -102,7 +102,7 @@ MessageId RoutedMessages::recv(const Envelope& from, std::span<std::byte> bytes)
   return id;
 }
 
-// A message that has arrived at either carrier, whether or not a held receive wants it.
+// Returns a message that has arrived at either carrier, whether or not a held receive matches it.
 std::optional<Envelope> RoutedMessages::arrived(const Envelope& wanted) {
   const bool any = wanted.peer == engine::kAnyPeer;
   for (const Way way : {Way::kNear, Way::kFar}) {
@@ -114,8 +114,8 @@ std::optional<Envelope> RoutedMessages::arrived(const Envelope& wanted) {
   return std::nullopt;
 }
 
-// A message that arrives between the two looks may belong to a held receive. It is not reported
-// then.
+// A message may arrive after `post_held` has looked and before `arrived` looks. If a held receive
+// will take that message, it is not reported.
 std::optional<Envelope> RoutedMessages::waiting(const Envelope& wanted) {
   post_held();
   const auto found = arrived(wanted);
@@ -125,9 +125,9 @@ std::optional<Envelope> RoutedMessages::waiting(const Envelope& wanted) {
   return is_held ? std::nullopt : found;
 }
 
-// Returns true if a receive found its message. A receive that competes with an earlier one may take
-// an arrived message that the earlier one does not match. It may have another tag, or come from
-// another rank.
+// Posts the held receives whose carrier is known. Returns true if it has posted any.
+// A receive may compete with an earlier held receive. It may still take an arrived message that the
+// earlier receive does not match, because of its tag or source.
 bool RoutedMessages::post_held() {
   std::vector<Envelope> blocked;
   const auto try_to_post = [&](MessageId id) {
@@ -174,7 +174,7 @@ void RoutedMessages::give_back(MessageId id) noexcept {
 }
 
 bool RoutedMessages::progress() {
-  // A member that is alone on its host gets near messages from itself alone.
+  // A member that is alone on its host gets near messages only from itself.
   const bool may_come = members_.size() > 1 || sent_near_ || near_messages_ != 0 || !held_.empty();
   const bool near = may_come && near_->progress();
   const bool far = far_->progress();
@@ -197,6 +197,19 @@ void RoutedMessages::cancel(MessageId id) noexcept {
     carrier(message.way).cancel(message.inner);
   }
   give_back(id);
+}
+
+bool RoutedMessages::withdraw(MessageId id) noexcept {
+  if (id == engine::kComplete) return false;
+  Slot& message = slot(id);
+  if (message.way == Way::kNone) return false;
+  if (message.way == Way::kHeld) {
+    std::erase(held_, id);
+  } else if (!carrier(message.way).withdraw(message.inner)) {
+    return false;
+  }
+  give_back(id);
+  return true;
 }
 
 }  // namespace hocket::world

@@ -1,4 +1,4 @@
-// One carrier of messages made of two: near ranks are reached by one, the others by the other.
+// A carrier of messages made of two: one for ranks of this host, the other for all other ranks.
 #pragma once
 
 #include <deque>
@@ -10,11 +10,11 @@
 
 namespace hocket::world {
 
-// See engine::PointToPoint. A resource that owns both carriers. `near` numbers its ranks by itself;
-// `far` numbers them as the group does.
+// See engine::PointToPoint. A resource that owns both carriers. `near` has rank numbers of its own;
+// `far` uses the group's.
 class RoutedMessages final : public engine::PointToPoint {
  public:
-  // `near_ranks`: of each member, its rank in `near`; -1: it is far.
+  // `near_ranks`: by member, its rank in `near`, or -1 if it is on another host.
   RoutedMessages(std::unique_ptr<engine::PointToPoint> near,
                  std::vector<int> near_ranks,
                  std::unique_ptr<engine::PointToPoint> far);
@@ -28,6 +28,7 @@ class RoutedMessages final : public engine::PointToPoint {
   bool progress() override;
   std::optional<std::uint64_t> owed(int peer) override;
   void cancel(engine::MessageId message) noexcept override;
+  bool withdraw(engine::MessageId message) noexcept override;
   std::optional<engine::Envelope> waiting(const engine::Envelope& wanted) override;
 
  private:
@@ -35,7 +36,7 @@ class RoutedMessages final : public engine::PointToPoint {
   struct Slot {
     Way way = Way::kNone;
     engine::MessageId inner{};
-    engine::Envelope from;  // held receives
+    engine::Envelope from;  // of a held receive
     std::span<std::byte> bytes;
   };
 
@@ -54,14 +55,15 @@ class RoutedMessages final : public engine::PointToPoint {
   std::unique_ptr<engine::PointToPoint> near_;
   std::unique_ptr<engine::PointToPoint> far_;
   const std::vector<int> near_ranks_;
-  std::vector<int> members_;       // of each near rank
-  std::size_t near_messages_ = 0;  // under way
-  // set if this was ever done: probes may ask for a message that has ended at once
+  std::vector<int> members_;       // the member of each rank of `near`
+  std::size_t near_messages_ = 0;  // number of near messages in progress
+  // True once a near message was sent, even if the send ended at once, because probes must look for
+  // it.
   bool sent_near_ = false;
   std::deque<Slot> slots_;
   std::vector<engine::MessageId> free_;
-  // Receives from any rank, until a message for them has come to either carrier; and later receives
-  // that must not overtake them. In order.
+  // Receives from any rank for which no message has come to either carrier, and later receives that
+  // must not overtake them. In the order of their calls.
   std::vector<engine::MessageId> held_;
 };
 

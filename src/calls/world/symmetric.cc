@@ -12,11 +12,12 @@
 #include "calls/world/allocation.h"
 #include "calls/world/communicator_impl.h"
 #include "calls/world/world.h"
+#include "foundation/base/enumerator.h"
 
 namespace hocket {
 namespace symmetric {
 
-// A resource: this rank's hold on the parts of all ranks. Released when the last view dies.
+// A resource: this rank's hold on the parts of all ranks. It is released with the last view.
 class SymmetricBlock {
  public:
   virtual ~SymmetricBlock() = default;
@@ -35,13 +36,13 @@ class OnHost final : public SymmetricBlock {
   OnHost& operator=(const OnHost&) = delete;
   ~OnHost() override {
     if (world_->forked()) return;
-    for (const std::uint64_t offset : offsets_) world_->host().release(offset);
+    for (const std::uint64_t offset : offsets_) world_->host().memory.release(offset);
   }
-  // Offsets of all ranks' parts, once they are agreed on.
+  // Sets the offsets of all ranks' parts, once they are agreed on.
   void set_offsets(std::vector<std::uint64_t> offsets) noexcept { offsets_ = std::move(offsets); }
 
   ArrayView part(int rank) const override {
-    return {world_->host().at(offsets_[static_cast<std::size_t>(rank)]), count_, dtype_};
+    return {world_->host().memory.at(offsets_[static_cast<std::size_t>(rank)]), count_, dtype_};
   }
   int rank() const noexcept override { return rank_; }
   int size() const noexcept override { return static_cast<int>(offsets_.size()); }
@@ -119,6 +120,11 @@ SymmetricArray SymmetricMemory::empty(std::size_t count,
     impl_->refuse_call(engine::Kind::kSymmetricAllocate,
                        fmt::format("{} elements are more than any memory holds", count));
   }
+  impl_->before_call(shown.kind, [&] {
+    base::require_enumerator(options.heap, SymmetricHeap::kNvshmem, "heap", "SymmetricHeap");
+    base::require_enumerator(
+        options.memory.value_or(MemoryKind::kHost), MemoryKind::kCuda, "memory", "MemoryKind");
+  });
   const std::size_t bytes = std::max<std::size_t>(1, count * size_of(dtype));
   const bool of_nvshmem = options.heap == SymmetricHeap::kNvshmem;
   const bool on_gpus = impl_->has_device() || of_nvshmem;
@@ -140,12 +146,13 @@ SymmetricArray SymmetricMemory::empty(std::size_t count,
   });
   if (shown.memory == MemoryKind::kCuda) {
     if (of_nvshmem) shown.kind = engine::Kind::kNvshmemAllocate;
-    const call::CallGuard seat(*impl_, shown.kind);
+    const call::CallGuard guard(*impl_, shown.kind);
     impl_->require_usable();
     impl_->require_members(shown.kind);
     const auto allocate =
-        of_nvshmem ? &device::DeviceCalls::allocate_from_nvshmem : &device::DeviceCalls::allocate;
-    auto mapped = (impl_->devices().*allocate)(bytes, shown, std::move(own.what), options.deadline);
+        of_nvshmem ? &device::DeviceMemory::allocate_from_nvshmem : &device::DeviceMemory::allocate;
+    auto mapped =
+        (impl_->devices().memory.*allocate)(bytes, shown, std::move(own.what), options.deadline);
     return SymmetricArray(std::make_shared<symmetric::OnGpus>(std::move(mapped), count, dtype));
   }
   block->set_offsets(world::allocate_together(*impl_, shown, own, options.deadline));
@@ -204,10 +211,10 @@ void SymmetricMemory::free(ConstArrayView array, const CallOptions& options) {
 
 std::int32_t SymmetricMemory::nvshmem_team(const CallOptions& options) {
   require_one_host(*impl_, "a team of NVSHMEM is");
-  const call::CallGuard seat(*impl_);
+  const call::CallGuard guard(*impl_);
   impl_->require_usable();
   impl_->require_members();
-  return impl_->devices().nvshmem_team(options.deadline);
+  return impl_->devices().memory.nvshmem_team(options.deadline);
 }
 
 }  // namespace hocket

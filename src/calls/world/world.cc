@@ -11,6 +11,7 @@
 #include "foundation/base/log.h"
 #include "foundation/base/lookout.h"
 #include "membership/failure/witness.h"
+#include "monitoring/live/metrics_setting.h"
 #include "monitoring/live/position.h"
 #include "monitoring/live/status_board.h"
 
@@ -38,7 +39,7 @@ engine::Fate fate_of(control::RankState state) noexcept {
   return engine::Fate::kCutOff;
 }
 
-// As the network's thread looks after it.
+// Returns the hooks by which the network's thread drives the carrier.
 control::CarrierHooks for_network(const std::shared_ptr<engine::Carrier>& carrier) {
   return {.event_fd = carrier->event_fd(),
           .arm = [carrier] { return carrier->arm(); },
@@ -50,7 +51,7 @@ control::CarrierHooks for_network(const std::shared_ptr<engine::Carrier>& carrie
 
 }  // namespace
 
-// Lets the network look for changes on this host.
+// Lets the network check for changes on this host.
 class NetworkTick final : public call::PeriodicTask {
  public:
   explicit NetworkTick(std::shared_ptr<control::Network> network) : network_(std::move(network)) {}
@@ -63,7 +64,7 @@ class NetworkTick final : public call::PeriodicTask {
   const std::shared_ptr<control::Network> network_;
 };
 
-// Has those answered who ask where this rank's program is.
+// Answers other processes that ask where this rank's program is.
 class PlaceTick final : public call::PeriodicTask {
  public:
   explicit PlaceTick(std::unique_ptr<live::PositionReporter> telling)
@@ -89,15 +90,16 @@ std::shared_ptr<WorldImpl> WorldImpl::make(WorldParts parts, Deadline deadline) 
 void WorldImpl::join(Deadline deadline) {
   const int rank = parts_.launch.rank;
   host_ = std::make_shared<control::HostControl>(parts_.segment, parts_.host_rank);
-  host_->set_may_spin(parts_.pace == os::Pace::kSpins);
-  live::lay_out_desk(*host_);
-  witness_ = std::make_shared<failure::Witness>(host_);
+  host_->processors.set_may_spin(parts_.pace == os::Pace::kSpins);
+  live::lay_out_board(host_->memory, parts_.is_shown);
+  witness_ = std::make_shared<failure::Witness>(
+      std::shared_ptr<control::Liveness>(host_, &host_->liveness));
   if (parts_.network) {
     attach(*carrier());
-    host_->set_arming([network = parts_.network.get()] { return network->arm(); });
+    host_->doorbells.set_arming([network = parts_.network.get()] { return network->arm(); });
     parts_.network->start(host_, for_network(carrier()));
   }
-  // Ranks that are threads do not die one by one.
+  // Ranks that are threads of one process do not die separately, so no witness is needed.
   progress_ = std::make_unique<ProgressThread>(host_, parts_.threads ? nullptr : witness_);
 
   if (parts_.network) {
@@ -113,32 +115,34 @@ void WorldImpl::join(Deadline deadline) {
     const GroupShape shape{.size = world.size(), .local = host_->ranks()};
     std::vector<int> holders(static_cast<std::size_t>(shape.local));
     std::iota(holders.begin(), holders.end(), 0);
-    if (shape.spans()) holders.push_back(control::HostControl::kNetwork);
-    const std::uint64_t block = host_->allocate(group_bytes(parts_.engines, shape), holders);
-    format_group(host_->at(block), parts_.host_ranks, shape.local);
-    if (shape.spans()) host_->enlist({.id = world.id(), .block = block, .size = shape.size});
+    if (shape.spans()) holders.push_back(control::HostMemory::kNetwork);
+    const std::uint64_t block = host_->memory.allocate(group_bytes(parts_.engines, shape), holders);
+    format_group(host_->memory.at(block), parts_.host_ranks, shape.local);
+    if (shape.spans()) host_->groups.enlist({.id = world.id(), .block = block, .size = shape.size});
     host_->publish_world(block);
   }
   host_->arrive(rank);
   host_->wait_for_all(by_place, deadline);
   base::Lookout::end();  // a rank that ends from here on has joined
-  settle_single_copy(deadline);
+  agree_on_single_copy(deadline);
   progress_->look_again();
-  if (auto telling = live::PositionReporter::make(host_)) {
+  if (auto telling = live::PositionReporter::make(
+          std::shared_ptr<control::HostMemory>(host_, &host_->memory))) {
     os::FutexWord& asked = telling->asked();
     place_tick_ = std::make_shared<PlaceTick>(std::move(telling));
     progress_->add_periodic_task(place_tick_);
-    progress_->listen(asked);
+    progress_->set_tick_word(asked);
   }
   if (parts_.host_rank == 0) metrics_ = live::serve_metrics(*parts_.segment, parts_.store_clients);
 }
 
-void WorldImpl::settle_single_copy(Deadline deadline) {
-  const std::string reason = host_->agree_on_single_copy(parts_.single_copy, deadline);
-  const bool copies_once = host_->single_copy() != base::SingleCopy::kNever;
+void WorldImpl::agree_on_single_copy(Deadline deadline) {
+  const std::string reason = host_->peer_memory.agree_on_single_copy(parts_.single_copy, deadline);
+  const bool copies_once = host_->peer_memory.single_copy() != base::SingleCopy::kNever;
   const char* const once =
-      host_->may_write() ? "one copy of the kernel's, which both ends make, where that is quicker"
-                         : "one copy of the kernel's, which readers make, where that is quicker";
+      host_->peer_memory.may_write()
+          ? "one copy of the kernel's, which both ends make, where that is quicker"
+          : "one copy of the kernel's, which readers make, where that is quicker";
   base::log(base::LogLevel::kInfo,
             fmt::format("long arrays go between the ranks of this host by {}{}{}",
                         copies_once ? once : "two copies through shared memory",
@@ -163,7 +167,7 @@ Communicator WorldImpl::make_communicator() {
 
 WorldImpl::~WorldImpl() {
   if (forked()) {
-    // The parent's thread and memory are not here.
+    // In a forked child, the parent's thread and memory do not exist. So these objects are leaked.
     static_cast<void>(progress_.release());
     static_cast<void>(metrics_.release());
     new std::shared_ptr<control::HostControl>(host_);
@@ -174,14 +178,14 @@ WorldImpl::~WorldImpl() {
   if (!host_) return;
   depart(Manner::kOrdinary);
   progress_.reset();
-  // While the segment is there.
+  // Engines end before the segment is unmapped.
   for (const auto& provider : parts_.engines.chosen()) provider->end();
 }
 
-// The first so many places: see HostControl.
+// Returns whether a rank at one of the first `places` places has died.
 bool WorldImpl::has_lost_one_of(int places) const noexcept {
   for (int i = 0; i < places; ++i) {
-    if (host_->state(i) == control::RankState::kDied) return true;
+    if (host_->liveness.state(i) == control::RankState::kDied) return true;
   }
   return false;
 }
@@ -191,7 +195,7 @@ void WorldImpl::forsake() noexcept {
 }
 
 void WorldImpl::release_group(std::uint64_t id, std::uint64_t block) noexcept {
-  const auto release = [host = host_, block](void*) { host->release(block); };
+  const auto release = [host = host_, block](void*) { host->memory.release(block); };
   std::shared_ptr<void> hold;
   try {
     hold = std::shared_ptr<void>(host_.get(), release);
@@ -201,7 +205,7 @@ void WorldImpl::release_group(std::uint64_t id, std::uint64_t block) noexcept {
   for (const auto& provider : parts_.engines.chosen()) provider->close(id, hold);
 }
 
-// Null where messages stay on this host.
+// Returns the carrier between hosts; null if there is one host.
 std::shared_ptr<engine::Carrier> WorldImpl::carrier() const {
   const auto& far = parts_.engines.far();
   return far && parts_.network ? far->carrier() : nullptr;
@@ -209,23 +213,26 @@ std::shared_ptr<engine::Carrier> WorldImpl::carrier() const {
 
 void WorldImpl::attach(engine::Carrier& carrier) {
   auto* host = host_.get();
-  carrier.attach({.wake = [host] { host->ring(host->self()); },
+  carrier.attach({.wake = [host] { host->doorbells.ring(host->self()); },
                   .help = [network = parts_.network.get()] { network->notify(); },
                   .fate =
                       [host, places = parts_.host_ranks](int rank) {
-                        return fate_of(host->state(places[static_cast<std::size_t>(rank)]));
+                        return fate_of(
+                            host->liveness.state(places[static_cast<std::size_t>(rank)]));
                       }});
 }
 
 void WorldImpl::depart(Manner manner) noexcept {
-  const bool has_left = host_->state(parts_.host_rank) != control::RankState::kAlive;
-  // Messages that were sent must arrive, as the others may be waiting for them.
+  const bool has_left = host_->liveness.state(parts_.host_rank) != control::RankState::kAlive;
+  // Waits until sent messages have left, because the other ranks may be waiting for them.
   const auto carrier = this->carrier();
   if (carrier && !has_left) carrier->flush(Deadline::in(kForFlush));
   if (has_lost_one_of(host_->places())) forsake();
-  host_->leave();
+  host_->liveness.leave();
   if (parts_.network && !has_left) parts_.network->leave();
-  if (carrier && manner == Manner::kAtExit) carrier->retire();
+  if (manner == Manner::kOrdinary) return;
+  if (parts_.network) parts_.network->stop_at_exit();
+  if (carrier) carrier->retire();
 }
 
 std::shared_ptr<observe::AuditFile> WorldImpl::open_audit() {
@@ -246,16 +253,20 @@ void WorldImpl::leave() noexcept {
     is_kept_ = true;
     return;
   }
-  // The store's goodbye comes before others can see this rank leave and end because of it: a
-  // launcher judges by the order of goodbyes. A goodbye waits for the store's answer. The store may
-  // have been that of a rank that died, whose connection lasts until its memory is freed.
-  if (parts_.store && !has_lost_one_of(host_->ranks())) parts_.store->close();
+  say_goodbye();
   depart(Manner::kOrdinary);
   parts_.store.reset();
 }
 
+// Does nothing after a death. The close waits for the store's answer, and the rank that died may
+// have served the store. Its connection lasts until its memory is freed.
+void WorldImpl::say_goodbye() noexcept {
+  if (forked()) return;
+  if (parts_.store && !has_lost_one_of(host_->ranks())) parts_.store->close();
+}
+
 void WorldImpl::prepare_to_leave() noexcept {
-  // Calls of communicators that were let go of end well while this rank is here.
+  // Calls of dropped communicators can still succeed while this rank is there.
   static_cast<void>(ExitList::instance().await_apart());
   const std::vector<std::string> left = device_blocks_.left();
   if (!left.empty()) {
@@ -267,17 +278,25 @@ void WorldImpl::prepare_to_leave() noexcept {
   }
 }
 
+// A program may close its world, and fail before it ends. So a rank that has left wakes the others.
 void WorldImpl::tell_end(std::string_view why) noexcept {
-  if (forked() || has_left()) return;
-  using Ending = control::HostControl::Ending;
-  host_->tell_end_reason(has_told_of_loss() ? Ending::kAfterALoss : Ending::kByItself, why);
+  if (forked()) return;
+  using control::Ending;
+  host_->end_reasons.tell(has_told_of_loss() ? Ending::kAfterALoss : Ending::kByItself, why);
+  if (!has_left()) return;
+  host_->liveness.count_loss();
+  host_->doorbells.ring_all();
 }
 
-// A status of 1 is the result of a reason that was reported before, so that reason stays.
+void WorldImpl::tell_trouble(std::string_view what) noexcept {
+  if (!forked()) host_->end_reasons.tell_trouble(what);
+}
+
+// A status of 1 may follow from a reason that was announced before. That reason stays.
 void WorldImpl::tell_status(int status) noexcept {
   if (forked() || has_left()) return;
-  if ((status & 0xff) == 0) return host_->withdraw_end_reason();
-  const bool is_said = host_->ending(parts_.host_rank) != control::HostControl::Ending::kInOrder;
+  if ((status & 0xff) == 0) return host_->end_reasons.withdraw();
+  const bool is_said = host_->end_reasons.ending(parts_.host_rank) != control::Ending::kInOrder;
   if (status == 1 && is_said) return;
   std::array<char, 40> text{};
   const auto end =

@@ -15,12 +15,13 @@ using engine::Task;
 
 namespace {
 
-// Bytes that an all-to-all in place copies at a time. They fit into a second-level cache.
+// Bytes of a piece in an all-to-all. An all-to-all in place copies each piece to scratch memory,
+// which fits into a second-level cache.
 constexpr std::size_t kSwapBytes = 256 * 1024;
-// A chunk size that is longer than any array.
+// A chunk size that is longer than any array, so that the array is a single chunk.
 constexpr std::size_t kNoChunks = std::numeric_limits<std::size_t>::max() / 2;
 
-// Returns equal parts or, for v-forms, listed parts.
+// Returns the parts of a call: equal parts, or for v-forms the parts in `listed`.
 Parts parts_of(const Call& call, const engine::PartsView& listed) {
   return is_listed(call.signature.kind) ? Parts::listed(listed)
                                         : Parts::equal(bytes_of(call.signature));
@@ -36,7 +37,7 @@ Tuning across_hosts(std::span<const int> hosts, const Choices& forced) {
   return tuning;
 }
 
-// The arguments of an algorithm.
+// A call that begins: everything from which the arguments of an algorithm are made.
 struct AlgorithmEngine::Begun {
   const Endpoint& at;
   const Call& call;
@@ -48,8 +49,8 @@ struct AlgorithmEngine::Begun {
   std::size_t swap() const noexcept { return std::min(tuning.scratch_bytes, kSwapBytes); }
   engine::Prefix prefix() const noexcept { return engine::row_of(call.signature.kind).prefix; }
 
-  // Return the arrays of a call: complete arrays, arrays with a part for each rank, and this rank's
-  // part.
+  // Return the arrays of the call. `whole`: a complete array on each rank. `in_array`, `out_array`:
+  // an array with a part for each rank. `own_in`, `own_out`: this rank's part alone.
   Whole whole() const { return {in(), out(), bytes_of(call.signature)}; }
   const std::byte* in() const { return static_cast<const std::byte*>(call.in); }
   std::byte* out() const { return static_cast<std::byte*>(call.out); }
@@ -210,6 +211,9 @@ struct AlgorithmEngine::Starts {
   };
 };
 
+// Returns the forced algorithm, or the cheapest one that Tuning::ordered allows, and its time. If a
+// host has several ranks, HierarchyEngine competes with this engine. The engine with the lower
+// score carries the call.
 AlgorithmEngine::Choice AlgorithmEngine::choose(const Signature& s) const noexcept {
   const auto forced = tuning_.forced.of(s.kind);
   const bool only_ordered = tuning_.ordered && order_matters(s);

@@ -1,5 +1,5 @@
-// All collectives over any PointToPoint. So every carrier of messages has all collectives from the
-// start.
+// An engine that carries all collectives over any PointToPoint. So every carrier of messages
+// supports all collectives without further code.
 #pragma once
 
 #include <cstddef>
@@ -12,38 +12,40 @@
 
 namespace hocket::algorithm {
 
-// The parameters for the choice of algorithms and the estimate of their times. A value, equal on
+// The parameters by which the engine chooses an algorithm and estimates its time. A value, equal on
 // all ranks.
 struct Tuning {
   NetworkCosts network = kSharedMemory;
-  // Reductions of floats are made in ascending rank order, which excludes some algorithms.
+  // Whether reductions of floats combine the data in ascending rank order. This excludes some
+  // algorithms.
   bool ordered = true;
-  // Algorithms to use in any case, even if `ordered` excludes them.
+  // The algorithms to use without regard to costs and to `ordered`.
   Choices forced = {};
-  // The kinds to carry: all kinds, or those that other engines leave.
+  // The kinds to carry: all kinds, or the kinds that no other engine carries.
   engine::KindSet kinds = engine::KindSet::where(engine::is_carried);
-  // Approximate memory of a task, if lengths do not determine it.
+  // Approximate memory of a task in bytes, for algorithms that may choose their memory.
   std::size_t scratch_bytes = 1024 * 1024;
-  // Size of the chunks of pipelines.
+  // Bytes of a chunk in algorithms that work as a pipeline.
   std::size_t chunk_bytes = 128 * 1024;
 
   Pieces pieces() const noexcept { return {.chunk = chunk_bytes, .scratch = scratch_bytes}; }
 };
 
-// Between hosts every long message sends a request first, so chunks are longer.
+// Bytes of a chunk between hosts. It is longer than within a host, because every long message
+// between hosts costs a request.
 inline constexpr std::size_t kChunkAcross = 1024 * 1024;
 
-// Returns the tuning of direct algorithms between hosts. The ranks of a host share its network
-// port.
+// Returns the tuning for algorithms that run directly between all ranks of several hosts. It takes
+// into account that the ranks of a host share its network port.
 Tuning across_hosts(std::span<const int> hosts, const Choices& forced);
 
-// See engine::CollectiveEngine. Supports host memory only; symmetric arrays are used as ordinary
-// ones. Reductions use the accumulation type and round once, with every algorithm. With
-// Tuning::ordered they are made in ascending rank order. Then the bits of a result depend neither
-// on the carrier nor on the algorithm.
+// See engine::CollectiveEngine. Supports host memory only, and uses symmetric arrays like ordinary
+// arrays. With every algorithm, reductions use the accumulation type and round once. With
+// Tuning::ordered they also combine the data in ascending rank order. Then the bits of a result
+// are the same for every carrier and every algorithm.
 //
-// The tags of messages contain the call's number and signature. The carrier must outlive the
-// engine.
+// The tag of a message contains the call's number and a hash of its signature. The carrier must
+// outlive the engine.
 class AlgorithmEngine final : public engine::CollectiveEngine {
  public:
   AlgorithmEngine(engine::PointToPoint& carrier,
@@ -55,7 +57,7 @@ class AlgorithmEngine final : public engine::CollectiveEngine {
   std::optional<engine::Score> score(const engine::Signature& signature) const noexcept override;
   engine::Task start(const engine::Call& call) override;
 
-  // The algorithm for a call: the forced one, or the one with the lowest predicted time.
+  // The algorithm for a call: the forced algorithm, or the one with the lowest predicted time.
   struct Choice {
     Algorithm algorithm;
     double microseconds;
@@ -64,7 +66,7 @@ class AlgorithmEngine final : public engine::CollectiveEngine {
 
  private:
   struct Begun;
-  struct Starts;  // one for each way
+  struct Starts;  // the table of start functions, one for each Way
 
   engine::PointToPoint& carrier_;
   engine::GroupFacts facts_;

@@ -20,7 +20,8 @@ engine::Task ordered_bruck_all_gather(Endpoint at, std::span<const std::byte> ow
   const Scratch blocks(n * share);
   place({blocks.get(), share}, own);
   co_await bruck_all_gather(at, blocks.get(), share);
-  // The blocks [0, n - rank) belong to the ranks [rank, n), and the others to [0, rank).
+  // The blocks [0, n - rank) belong to the ranks [rank, n), the other blocks to the ranks [0,
+  // rank).
   const std::size_t before = static_cast<std::size_t>(at.rank()) * share;
   const std::size_t after = n * share - before;
   place({out + before, after}, {blocks.get(), after});

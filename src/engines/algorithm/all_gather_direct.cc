@@ -4,7 +4,8 @@
 
 namespace hocket::algorithm {
 
-// Each rank begins with another peer, so that no rank receives everything at once.
+// Each rank begins with a different peer, so that the ranks do not all send to the same rank at the
+// same time.
 engine::Task direct_all_gather(Endpoint at, std::span<const std::byte> own, Array out) {
   place(out.part(at.rank()), own);
   const std::span<const std::byte> sent = out.part(at.rank());

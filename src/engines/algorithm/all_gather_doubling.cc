@@ -4,7 +4,7 @@
 namespace hocket::algorithm {
 namespace {
 
-// Returns the parts of ranks [first, end), which follow each other.
+// Returns the bytes of the parts of ranks [first, end), which are adjacent in the array.
 std::span<std::byte> parts_between(const Array& array, int first, int end) {
   const Range from = array.parts.of(first);
   const Range to = array.parts.of(end - 1);
@@ -31,7 +31,7 @@ engine::Task doubling_all_gather(Endpoint at, std::span<const std::byte> own, Ar
     co_await at.completed(heard);
   }
   for (int have = 1; have < core_size(n); have *= 2) {
-    const int ours = number & ~(have - 1);  // the first number of a group of `have`
+    const int ours = number & ~(have - 1);  // first number of this rank's group of `have` numbers
     const int theirs = ours ^ have;
     const int peer = core_rank(number ^ have, n);
     Message in =

@@ -5,7 +5,7 @@
 
 namespace hocket::algorithm {
 
-// Both sides of an exchange combine the same two values, so all ranks get the same bits.
+// Both ranks of a pair combine the same two values, so all ranks get the same bits.
 engine::Task doubling_all_reduce(Endpoint at, Reduction reduction, Whole array) {
   const int n = at.size();
   const Partial partial(reduction);

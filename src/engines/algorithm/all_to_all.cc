@@ -2,13 +2,13 @@
 
 namespace hocket::algorithm {
 
-// A peer may work in place without this rank knowing. So parts are cut as in the in-place
-// algorithm.
+// A peer may work in place, and this rank does not know it. So this rank divides parts into the
+// same pieces as the in-place algorithm.
 engine::Task pairwise_all_to_all(Endpoint at, ConstArray in, Array out, std::size_t scratch_bytes) {
   const std::size_t size = whole_elements(scratch_bytes, at.element());
   place(out.part(at.rank()), in.part(at.rank()));
   std::vector<Message> under_way;
-  for (int round = 0; round < at.size(); ++round) {
+  for (int round = 0; round < rounds_of(at.size()); ++round) {
     const int peer = partner(at.rank(), round, at.size());
     if (peer == at.rank()) continue;
     const std::span<std::byte> theirs = out.part(peer);

@@ -3,8 +3,8 @@
 
 namespace hocket::algorithm {
 
-// Block i must move i ranks ahead. In the round of a bit, blocks whose number has that bit set move
-// by its value. A block that has moved by all of its bits has arrived.
+// Block i must move i ranks ahead. In the round of a bit, all blocks whose number i has this bit
+// set move ahead by the value of the bit. A block has arrived when it has moved by all bits of i.
 engine::Task bruck_all_to_all(Endpoint at, const std::byte* in, std::byte* out, std::size_t share) {
   const auto n = static_cast<std::size_t>(at.size());
   const Scratch memory(2 * n * share);

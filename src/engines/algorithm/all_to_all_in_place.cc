@@ -4,7 +4,8 @@
 namespace hocket::algorithm {
 namespace {
 
-// Exchanges the same range of two ranks' arrays, through `copy`. Both sides cut it in the same way.
+// Exchanges parts of equal length with a peer, in pieces. A piece is copied to `copy` before it is
+// sent, because the peer's piece takes its place. Both ranks divide the part into the same pieces.
 engine::Task swap_part(Endpoint at,
                        int peer,
                        std::span<std::byte> part,
@@ -26,7 +27,7 @@ engine::Task in_place_all_to_all(Endpoint at, Array inout, std::size_t scratch_b
   const std::size_t size = whole_elements(scratch_bytes, at.element());
   const Scratch memory(size);
   const std::span<std::byte> kept{memory.get(), size};
-  for (int round = 0; round < at.size(); ++round) {
+  for (int round = 0; round < rounds_of(at.size()); ++round) {
     const int peer = partner(at.rank(), round, at.size());
     if (peer != at.rank()) co_await swap_part(at, peer, inout.part(peer), kept);
   }

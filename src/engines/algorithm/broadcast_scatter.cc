@@ -2,8 +2,8 @@
 
 namespace hocket::algorithm {
 
-// The root's array also goes around the ring, onto itself. So all ranks run the same code. It costs
-// no time, because the other ranks wait as long anyway.
+// The root also takes part in the ring, although it receives only data that it already has. So all
+// ranks run the same code. This costs no time, because the other ranks need the same rounds anyway.
 engine::Task scatter_broadcast(Endpoint at, Whole array, int root) {
   const Parts parts = Parts::split(array.bytes / at.element(), at.element(), at.size());
   const Array out{array.out, parts};

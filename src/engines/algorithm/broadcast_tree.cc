@@ -2,8 +2,8 @@
 
 namespace hocket::algorithm {
 
-// All receives are posted at once, because each chunk has its place. A chunk is forwarded when it
-// has arrived.
+// A rank posts the receives of all chunks at the beginning, because each chunk has its own position
+// in the array. It forwards each chunk when the chunk has arrived.
 engine::Task tree_broadcast(
     Endpoint at, Whole array, int root, TreeShape shape, std::size_t chunk_bytes) {
   const int number = wrap(at.rank() - root, at.size());

@@ -13,11 +13,11 @@ using engine::Task;
 
 namespace {
 
-// Memory for the parts of all ranks on each rank, and the minimum and maximum size of a part.
+// Bytes on each rank for its part of all ranks' arrays, and the limits of the bytes of one part.
 constexpr std::size_t kRoom = std::size_t{64} << 20;
 constexpr std::size_t kLeastPart = std::size_t{64} << 10;
 constexpr std::size_t kMostPart = std::size_t{1} << 20;
-// Maximum length of the text of a fault.
+// Maximum length of the text of a fault, in bytes.
 constexpr std::size_t kMostText = 1000;
 
 void copy(std::span<std::byte> out, std::span<const std::byte> in) noexcept {
@@ -52,7 +52,8 @@ ByOperator::ByOperator(const What& what)
 
 bool ByOperator::is_scattered() const noexcept { return what_.kind == Kind::kReduceScatter; }
 
-// Returns the part of a round that rank i combines. For reduce_scatter it is a part of its share.
+// Returns the part of a round that rank i combines. In a reduce_scatter this is the whole round,
+// counted within rank i's share.
 ByOperator::UnitRange ByOperator::part_of_round(UnitRange round, std::size_t i) const noexcept {
   if (is_scattered()) return round;
   const UnitRange part = part_of(round.count, n_, i);
@@ -67,7 +68,8 @@ std::span<const std::byte> ByOperator::given_to(std::size_t i,
   return {in + (share + part.first) * what_.unit_bytes, length(part)};
 }
 
-// Returns the memory for the result of rank i. Empty if rank i has no result for this rank.
+// Returns the place in `out` for the result that rank i computes. Empty if this rank needs no
+// result of rank i.
 std::span<std::byte> ByOperator::taken_from(std::size_t i, std::byte* out, UnitRange round) const {
   if (is_scattered() && i != me_) return {};
   if (what_.kind == Kind::kReduce && what_.rank != what_.root) return {};
@@ -89,7 +91,7 @@ Task ByOperator::carry(
   }
 }
 
-// Collects this rank's part of all arrays, as rows.
+// Collects this rank's part of all ranks' arrays in rows_, one row for each rank.
 Task ByOperator::exchange(const Endpoint& at,
                           const std::byte* in,
                           UnitRange round,
@@ -108,7 +110,8 @@ Task ByOperator::exchange(const Endpoint& at,
   co_await at.completed(under_way);
 }
 
-// Returns the error of the function. Empty: it succeeded.
+// Combines the rows with the program's function. Returns the text of the function's error, or an
+// empty text if it succeeded.
 std::string ByOperator::combined(const Combine& combine, UnitRange mine) {
   if (mine.count == 0) return {};
   try {
@@ -129,7 +132,7 @@ std::string ByOperator::combined(const Combine& combine, UnitRange mine) {
   }
 }
 
-// Replaces row i by the combination of rows 0 to i.
+// Replaces each row i by the combination of rows 0 to i.
 void ByOperator::combine_prefixes(const Combine& combine, UnitRange mine) {
   const std::span<std::byte> so_far = std::span(so_far_).first(length(mine));
   copy(so_far, row(0, mine));
@@ -140,7 +143,8 @@ void ByOperator::combine_prefixes(const Combine& combine, UnitRange mine) {
   }
 }
 
-// Sends the results. A flag in front of them says whether there are any.
+// Sends each rank the length of this rank's error text (0: success), and then the result if the
+// rank needs it.
 Task ByOperator::hand_out(
     const Endpoint& at, std::byte* out, UnitRange round, UnitRange mine, const std::string& own) {
   const auto for_rank = [&](std::size_t i) -> std::span<std::byte> {
@@ -173,7 +177,8 @@ Task ByOperator::hand_out(
   co_await at.completed(under_way);
 }
 
-// Sends nothing if all ranks succeeded, which all know.
+// The failed rank sends its error text to all ranks. If all ranks succeeded, nothing is sent; told_
+// is the same on all ranks, so all ranks know it.
 Task ByOperator::hear_faults(const Endpoint& at, const std::string& own, Fault& fault) {
   const auto first = std::ranges::find_if(told_, [](std::uint64_t length) { return length != 0; });
   if (first == told_.end()) co_return;

@@ -1,6 +1,6 @@
-// Reductions by a function of the program, over messages. In each round the ranks exchange data, so
-// that each has its part of all arrays, and combine it. Then they report success or failure, and
-// send the results to the ranks that need them.
+// Reductions by a function of the program, over messages. The call works in rounds. In each round
+// every rank receives one part of all ranks' arrays, and combines this part. Then it sends success
+// or failure to all ranks, and the result to the ranks that need it.
 #pragma once
 
 #include <cstddef>
@@ -14,32 +14,34 @@
 
 namespace hocket::algorithm {
 
-// A resource: one rank's memory for calls of one size, one at a time. A unit is the smallest group
-// of bytes that is combined together. Names with `units` count units.
+// One rank's memory for calls of one size. It serves one call at a time. A *unit* is the smallest
+// group of bytes that the function combines together; `units` and UnitRange count units. A
+// resource.
 class ByOperator {
  public:
   // The parameters of an all_reduce, reduce, reduce_scatter, scan or exscan.
   struct What {
     engine::Kind kind = engine::Kind::kAllReduce;
     int root = 0;
-    std::size_t units = 0;  // of the whole array; for reduce_scatter, of one share
+    std::size_t units = 0;  // in the whole array; for reduce_scatter, in one share
     std::size_t unit_bytes = 1;
     int rank = 0;
     int size = 1;
   };
-  // The rank whose function has failed (the lowest of several), and its error. -1: none.
+  // The rank whose function failed, and the text of its error. If several ranks failed, the lowest
+  // one. -1: no rank failed.
   struct Fault {
     int rank = -1;
     std::string text;
   };
-  // Replaces each unit at `left` by its combination with the unit at `right`.
+  // Replaces each of `units` units at `left` by its combination with the unit at `right`.
   using Combine = std::function<void(std::byte* left, const std::byte* right, std::size_t units)>;
 
-  // Allocates all memory of the calls.
+  // Allocates all memory that the calls need.
   explicit ByOperator(const What& what);
 
-  // Makes a call. `out` may be `in`. `combine` and `fault` must outlive the task. All ranks get the
-  // same `fault`. After a fault the contents of the arrays are undefined.
+  // Carries out one call. `out` may be `in`. `combine` and `fault` must outlive the task. All ranks
+  // get the same `fault`. After a fault the contents of `out` are undefined.
   engine::Task carry(
       Endpoint at, const std::byte* in, std::byte* out, const Combine& combine, Fault& fault);
 
@@ -71,7 +73,7 @@ class ByOperator {
   const std::size_t me_;
   std::size_t rounds_ = 1;
   std::vector<std::byte> rows_, so_far_;
-  std::vector<std::uint64_t> told_;  // by rank: length of the text of its fault; 0: no fault
+  std::vector<std::uint64_t> told_;  // by rank: length of its error text in bytes; 0: no fault
 };
 
 }  // namespace hocket::algorithm

@@ -14,8 +14,8 @@
 
 namespace hocket::algorithm {
 
-// The algorithms. One name may stand for similar algorithms of several collectives. See
-// algorithms.h.
+// The names of the algorithms in algorithms.h. One name may stand for similar algorithms of several
+// collectives.
 enum class Algorithm : std::uint8_t {
   kDissemination,
   kBinomial,
@@ -34,17 +34,18 @@ enum class Algorithm : std::uint8_t {
   kScattered,
 };
 inline constexpr std::size_t kAlgorithmCount = 15;
-// Returns the name: "recursive_doubling".
+// Returns the name as a user writes it, for example "recursive_doubling".
 std::string_view name_of(Algorithm algorithm) noexcept;
 
-// An algorithm for one kind. `ordered`: it makes reductions in ascending rank order for all element
-// types.
+// A *way*: one algorithm for one kind of collective. `ordered` says whether its reductions combine
+// the data in ascending rank order for all element types.
 struct Way {
   engine::Kind kind;
   Algorithm algorithm;
   bool ordered = true;
 };
-// The complete list, sorted by kind. If costs are equal, the first one of a kind is taken.
+// The complete list of ways, sorted by kind. If several ways have equal costs, the first one is
+// chosen.
 inline constexpr std::array kWays{
     Way{engine::Kind::kBarrier, Algorithm::kDissemination},
 
@@ -103,12 +104,12 @@ inline constexpr std::array kWays{
     Way{engine::Kind::kScatterV, Algorithm::kLinear},
     Way{engine::Kind::kAllToAllV, Algorithm::kPairwise},
 };
-// Returns all ways of one kind: at least one for kinds that engines carry, and none for others.
+// Returns all ways of one kind: at least one way for a kind that engines carry, no way for others.
 std::span<const Way> ways_of(engine::Kind kind) noexcept;
 
-// A table with a value for each way, such as its cost or its start function. A row may serve
-// several kinds that are handled in the same way. It compiles only if each of kWays has exactly one
-// row, and no row is for another way. A value.
+// A table with a value for each way, such as its cost or its start function. A row may hold the
+// value of several kinds. A table compiles only if each entry of kWays has exactly one row, and
+// every row belongs to an entry. A value.
 template <typename Value>
 class WayTable {
  public:
@@ -153,7 +154,8 @@ class WayTable {
 // Returns whether the order of additions can affect the result.
 bool order_matters(const engine::Signature& signature) noexcept;
 
-// The algorithms that are forced by the user. A value. Absent: the cost model chooses.
+// The algorithms that the user forces. A kind without an entry uses the algorithm that the cost
+// model chooses. A value.
 class Choices {
  public:
   std::optional<Algorithm> of(engine::Kind kind) const noexcept {
@@ -163,10 +165,10 @@ class Choices {
     chosen_[static_cast<std::size_t>(kind)] = algorithm;
   }
 
-  // Parses `text`, the value of HOCKET_ALGORITHM: names separated by commas. A name applies to all
-  // collectives that have it. "COLLECTIVE=NAME" applies to one. Later entries win. Throws
-  // InvalidArgument, with the list of valid names, for an unknown name or one that the collective
-  // does not have.
+  // Parses `text`, the value of HOCKET_ALGORITHM: entries separated by commas. An entry "NAME"
+  // applies to all collectives that have an algorithm of this name. An entry "COLLECTIVE=NAME"
+  // applies to one collective. Later entries override earlier ones. Throws InvalidArgument, with
+  // the list of valid names, if the name is unknown or the collective has no such algorithm.
   static Choices parse(std::string_view text);
 
  private:

@@ -1,9 +1,9 @@
 // Reduces a number of ranks to a power of two. Pure functions.
 //
-// Algorithms that pair ranks by the bits of their numbers run on a core of 2^k ranks, the largest
-// power of two with 2^k <= n. Each excess rank is represented by a neighbour in the core. Among the
-// first 2 * (n - 2^k) ranks, the odd ones are in the core and represent the rank before them. So
-// consecutive core numbers represent consecutive ranks.
+// Algorithms that pair ranks by the bits of their numbers run on a *core* of 2^k ranks. This is the
+// largest power of two up to n. The n - 2^k *excess* ranks are each represented by a rank in the
+// core. Among the first 2 * (n - 2^k) ranks, the odd ranks are in the core, and each represents the
+// rank before it. So consecutive core numbers represent consecutive ranks.
 //
 //   n = 6:   rank           0    1    2    3    4    5
 //            core number         0         1    2    3
@@ -26,17 +26,18 @@ constexpr int core_number(int rank, int n) noexcept {
   if (rank >= paired) return rank - paired / 2;
   return rank % 2 == 0 ? -1 : rank / 2;
 }
+// Returns the rank that has a core number.
 constexpr int core_rank(int number, int n) noexcept {
   const int excess = core_excess(n);
   return number < excess ? 2 * number + 1 : number + excess;
 }
-// Returns the first rank that a core number represents. For core_size(n) it returns n.
+// Returns the first rank that a core number represents. Returns n for the number core_size(n).
 constexpr int core_first(int number, int n) noexcept {
   const int excess = core_excess(n);
   return number < excess ? 2 * number : number + excess;
 }
-// Returns the other rank of a pair: for an excess rank its representative, for a core rank the
-// excess rank that it represents. -1: none.
+// Returns the other rank of a pair. For an excess rank this is its representative, for a core rank
+// the excess rank that it represents. Returns -1 for a core rank that represents only itself.
 constexpr int core_companion(int rank, int n) noexcept {
   return rank < 2 * core_excess(n) ? rank ^ 1 : -1;
 }

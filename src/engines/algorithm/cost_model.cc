@@ -15,12 +15,12 @@ using engine::Signature;
 
 namespace {
 
-// The memory that is cached for the next call (see Scratch), and the microseconds for each byte
-// beyond.
+// Scratch memory up to kKeptBytes bytes is cached for the next call; see Scratch. An algorithm with
+// more scratch memory pays kPageFaults microseconds for each byte.
 constexpr double kKeptBytes = 32 * 1024 * 1024;
 constexpr double kPageFaults = 3e-4;
-// The microseconds for each byte that is reduced after it has left the caches, measured between two
-// hosts.
+// The additional microseconds for each byte that is reduced after it has left the caches. Measured
+// between two hosts.
 constexpr double kLeftCaches = 1e-4;
 
 // Returns the size ratio of a partial result to the array's elements; see Partial.
@@ -30,8 +30,8 @@ double widening(const Signature& s) noexcept {
          static_cast<double>(size_of(s.dtype));
 }
 
-// The terms of the formulas. m is the array, for kinds with one on each rank, or else a rank's
-// share. all is n shares.
+// The terms of the formulas, in microseconds. m_ is the bytes of the array if each rank has a
+// complete array. In all other kinds m_ is the bytes of one rank's share. all_ is n times m_.
 class Terms {
  public:
   Terms(const Signature& s, int n, const NetworkCosts& net, const Pieces& pieces)
@@ -51,34 +51,35 @@ class Terms {
     excess_ = core_excess(n) > 0 ? 1 : 0;
   }
 
-  // The time of each way.
+  // The table of formulas, one for each Way.
   struct OfWays;
 
  private:
   double message(double bytes) const { return net_.alpha + net_.beta * bytes; }
-  // A message that is reduced after its arrival. Partial results may be wider.
-  double folded(double bytes) const {
+  // A message whose data is reduced after its arrival. Partial results may be wider than elements.
+  double reduced(double bytes) const {
     return net_.alpha + (net_.beta + net_.gamma) * wide_ * bytes;
   }
-  // The same if each rank sends to one rank and receives from one.
-  double passed(double bytes) const { return net_.alpha + beta_next_ * bytes; }
-  double passed_folded(double bytes) const {
+  // A message in a step in which each rank sends to the next rank and receives from the previous.
+  double neighbour(double bytes) const { return net_.alpha + beta_next_ * bytes; }
+  double neighbour_reduced(double bytes) const {
     return net_.alpha + (beta_next_ + net_.gamma) * wide_ * bytes;
   }
-  // n - 1 messages at the same time, through one rank.
-  double fan(double bytes_each) const {
+  // n - 1 messages at the same time, from one rank to all or from all to one.
+  double one_to_all(double bytes_each) const {
     return net_.alpha + peers_ * (net_.overhead + net_.beta * bytes_each);
   }
   double copied(double bytes) const { return net_.gamma * bytes; }
-  // New scratch memory. The system provides much of it page by page, every time.
-  double fresh(double bytes) const { return bytes > kKeptBytes ? kPageFaults * bytes : 0; }
-  // A step of the ring that reduces; all of its data is in flight at once.
+  // The cost of new scratch memory: the kernel provides it page by page in every call.
+  double page_faults(double bytes) const { return bytes > kKeptBytes ? kPageFaults * bytes : 0; }
+  // A step of a reduction around a ring. All data of the step is in flight at the same time, so
+  // long data leaves the caches before it is reduced.
   double ring_step(double bytes) const {
     const double left = wide_ * bytes > scratch_ ? kLeftCaches * wide_ * bytes : 0;
-    return passed_folded(bytes) + left;
+    return neighbour_reduced(bytes) + left;
   }
-  // Collects all versions of a share of `bytes`, from all ranks at once. Memory limits the size of
-  // a round, and two rounds are in progress.
+  // Collects one share of `bytes` bytes from every rank at the same time, and reduces them. It
+  // works in rounds, whose size the scratch memory limits; see lane_bytes.
   double collected(double bytes) const {
     const std::size_t lane = lane_bytes(static_cast<std::size_t>(scratch_),
                                         static_cast<std::size_t>(std::max(1.0, peers_)));
@@ -87,30 +88,34 @@ class Terms {
     return net_.alpha + peers_ * (rounds * net_.overhead + net_.beta * bytes) +
            copied(bytes * peers_);
   }
-  // Down or up a tree in chunks, when a rank has two children.
+  // A pipeline of chunks down or up a binary tree.
   double tree(double bytes, bool folds) const {
     const double chunks = std::max(1.0, std::ceil(bytes / chunk_));
-    const double step = folds ? folded(bytes / chunks) : message(bytes / chunks);
+    const double step = folds ? reduced(bytes / chunks) : message(bytes / chunks);
     const double second = peers_ < 2 ? 0 : step - net_.alpha + net_.overhead;
     return (tree_depth(TreeShape::kBinary, n_) + chunks - 1) * (step + second);
   }
+  // A pipeline of chunks along a chain of all ranks.
   double chain(double bytes, bool folds) const {
     const double chunks = std::max(1.0, std::ceil(bytes / chunk_));
-    const double step = folds ? passed_folded(bytes / chunks) : passed(bytes / chunks);
+    const double step = folds ? neighbour_reduced(bytes / chunks) : neighbour(bytes / chunks);
     return (peers_ + chunks - 1) * step;
   }
-  // Halving of arrays of `bytes`, including the reduction of excess ranks.
+  // Recursive halving of arrays of `bytes` bytes, including the reduction of the excess ranks'
+  // arrays.
   double halving(double bytes) const {
     const double swapped = bytes * (core_ - 1) / core_;
-    return excess_ * folded(bytes) + core_log_ * net_.alpha + folded(swapped) - net_.alpha;
+    return excess_ * reduced(bytes) + core_log_ * net_.alpha + reduced(swapped) - net_.alpha;
   }
+  // Recursive doubling up to `bytes` bytes, including the message to the excess ranks.
   double doubling(double bytes) const {
     const double swapped = bytes * (core_ - 1) / core_;
     return core_log_ * net_.alpha + net_.beta * swapped + excess_ * message(bytes);
   }
-  // All shares go to all ranks, or to one, in rounds, and are copied once.
+  // All shares travel to all ranks, or to one rank, in ceil(log2 n) rounds. They are copied once at
+  // the end.
   double gathered() const {
-    return log_ * net_.alpha + peers_ * net_.beta * m_ + copied(all_) + fresh(all_);
+    return log_ * net_.alpha + peers_ * net_.beta * m_ + copied(all_) + page_faults(all_);
   }
 
   NetworkCosts net_;
@@ -135,37 +140,41 @@ struct Terms::OfWays {
       {{kBroadcast}, kChain, [](const Terms& t) { return t.chain(t.m_, false); }},
       {{kBroadcast},
        kScatterRing,
-       [](const Terms& t) { return t.fan(t.m_ / t.n_) + t.peers_ * t.passed(t.m_ / t.n_); }},
+       [](const Terms& t) {
+         return t.one_to_all(t.m_ / t.n_) + t.peers_ * t.neighbour(t.m_ / t.n_);
+       }},
 
       {{kReduce},
        kGathered,
-       [](const Terms& t) { return t.fan(t.m_) + t.copied(t.all_) + t.fresh(t.all_); }},
-      {{kReduce}, kBinomial, [](const Terms& t) { return t.log_ * t.folded(t.m_); }},
+       [](const Terms& t) {
+         return t.one_to_all(t.m_) + t.copied(t.all_) + t.page_faults(t.all_);
+       }},
+      {{kReduce}, kBinomial, [](const Terms& t) { return t.log_ * t.reduced(t.m_); }},
       {{kReduce}, kBinaryTree, [](const Terms& t) { return t.tree(t.m_, true); }},
       {{kReduce}, kChain, [](const Terms& t) { return t.chain(t.m_, true); }},
       {{kReduce},
        kRabenseifner,
-       [](const Terms& t) { return t.halving(t.m_) + t.fan(t.m_ / t.n_); }},
+       [](const Terms& t) { return t.halving(t.m_) + t.one_to_all(t.m_ / t.n_); }},
       {{kReduce},
        kScattered,
        [](const Terms& t) {
          const double stretches = std::max(1.0, std::ceil(t.m_ / t.scratch_));
          const double part = t.m_ / stretches / t.n_;
-         return stretches * (t.collected(part) + t.fan(part));
+         return stretches * (t.collected(part) + t.one_to_all(part));
        }},
 
       {{kAllReduce, kScan, kExscan}, kGathered, [](const Terms& t) { return t.gathered(); }},
       {{kAllReduce},
        kRing,
        [](const Terms& t) {
-         return t.peers_ * (t.ring_step(t.m_ / t.n_) + t.passed(t.m_ / t.n_)) +
-                t.fresh(2 * t.wide_ * t.m_ / t.n_);
+         return t.peers_ * (t.ring_step(t.m_ / t.n_) + t.neighbour(t.m_ / t.n_)) +
+                t.page_faults(2 * t.wide_ * t.m_ / t.n_);
        }},
       {{kAllReduce},
        kRecursiveDoubling,
        [](const Terms& t) {
-         return t.copied(2 * t.wide_ * t.m_) + t.core_log_ * t.folded(t.m_) +
-                t.excess_ * (t.folded(t.m_) + t.message(t.m_)) + t.fresh(2 * t.wide_ * t.m_);
+         return t.copied(2 * t.wide_ * t.m_) + t.core_log_ * t.reduced(t.m_) +
+                t.excess_ * (t.reduced(t.m_) + t.message(t.m_)) + t.page_faults(2 * t.wide_ * t.m_);
        }},
       {{kAllReduce},
        kRabenseifner,
@@ -176,14 +185,16 @@ struct Terms::OfWays {
        }},
       {{kAllReduce},
        kScattered,
-       [](const Terms& t) { return t.collected(t.m_ / t.n_) + t.peers_ * t.passed(t.m_ / t.n_); }},
+       [](const Terms& t) {
+         return t.collected(t.m_ / t.n_) + t.peers_ * t.neighbour(t.m_ / t.n_);
+       }},
 
       {{kScan, kExscan}, kChain, [](const Terms& t) { return t.chain(t.m_, true); }},
       {{kScan, kExscan},
        kRecursiveDoubling,
        [](const Terms& t) {
-         return t.copied(2 * t.wide_ * t.m_) + t.log_ * t.folded(t.m_) +
-                t.fresh(2 * t.wide_ * t.m_);
+         return t.copied(2 * t.wide_ * t.m_) + t.log_ * t.reduced(t.m_) +
+                t.page_faults(2 * t.wide_ * t.m_);
        }},
 
       {{kReduceScatter, kReduceScatterV},
@@ -191,16 +202,20 @@ struct Terms::OfWays {
        [](const Terms& t) { return t.collected(t.m_); }},
       {{kReduceScatter, kReduceScatterV},
        kRing,
-       [](const Terms& t) { return t.peers_ * t.ring_step(t.m_) + t.fresh(2 * t.wide_ * t.m_); }},
+       [](const Terms& t) {
+         return t.peers_ * t.ring_step(t.m_) + t.page_faults(2 * t.wide_ * t.m_);
+       }},
       {{kReduceScatter, kReduceScatterV},
        kRecursiveHalving,
        [](const Terms& t) {
          return t.copied(t.all_) + t.halving(t.all_) + t.excess_ * t.message(t.m_) +
-                t.fresh(2 * t.wide_ * t.all_);
+                t.page_faults(2 * t.wide_ * t.all_);
        }},
 
-      {{kAllGather, kAllGatherV}, kRing, [](const Terms& t) { return t.peers_ * t.passed(t.m_); }},
-      {{kAllGather, kAllGatherV}, kDirect, [](const Terms& t) { return t.fan(t.m_); }},
+      {{kAllGather, kAllGatherV},
+       kRing,
+       [](const Terms& t) { return t.peers_ * t.neighbour(t.m_); }},
+      {{kAllGather, kAllGatherV}, kDirect, [](const Terms& t) { return t.one_to_all(t.m_); }},
       {{kAllGather}, kBruck, [](const Terms& t) { return t.gathered(); }},
       {{kAllGather},
        kRecursiveDoubling,
@@ -208,7 +223,7 @@ struct Terms::OfWays {
 
       {{kGather, kScatter, kGatherV, kScatterV},
        kLinear,
-       [](const Terms& t) { return t.fan(t.m_); }},
+       [](const Terms& t) { return t.one_to_all(t.m_); }},
       {{kGather, kScatter}, kBinomial, [](const Terms& t) { return t.gathered(); }},
 
       {{kAllToAll, kAllToAllV},
@@ -218,7 +233,7 @@ struct Terms::OfWays {
        kBruck,
        [](const Terms& t) {
          return t.log_ * t.message(t.all_ / 2) + t.copied(2 * t.all_ + t.log_ * t.all_) +
-                t.fresh(2 * t.all_);
+                t.page_faults(2 * t.all_);
        }},
   };
 };
@@ -232,6 +247,18 @@ double predicted_us(Algorithm algorithm,
                     const Pieces& pieces) noexcept {
   const Terms terms(signature, n, network, pieces);
   return Terms::OfWays::kAll.of(signature.kind, algorithm)(terms);
+}
+
+double least_predicted_us(const Signature& signature,
+                          int n,
+                          const NetworkCosts& network,
+                          const Pieces& pieces) noexcept {
+  double least = 0;
+  for (const Way& way : ways_of(signature.kind)) {
+    const double us = predicted_us(way.algorithm, signature, n, network, pieces);
+    if (least == 0 || us < least) least = us;
+  }
+  return least;
 }
 
 }  // namespace hocket::algorithm

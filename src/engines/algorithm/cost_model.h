@@ -1,7 +1,8 @@
-// Predicts the time of each algorithm from a few constants. The choice of algorithms uses it.
+// Predicts the time of each algorithm from a few constants. AlgorithmEngine and HierarchyEngine
+// choose algorithms by these predictions.
 //
-// The model is time = rounds * alpha + bytes * beta + reduced bytes * gamma, along the slowest
-// rank. Its inputs are equal on all ranks.
+// The model is time = rounds * alpha + bytes * beta + reduced bytes * gamma, for the slowest rank.
+// Its inputs are equal on all ranks, so all ranks choose the same algorithm.
 #pragma once
 
 #include <cstddef>
@@ -17,14 +18,14 @@ struct NetworkCosts {
   double overhead = 0.1;  // for each additional message in flight
   double beta = 7e-5;     // for each byte that a rank sends or receives
   double gamma = 4e-5;    // for each byte that is reduced or copied
-  // Replaces beta if each rank sends only to the next rank. Then few of the ranks that share a
-  // network port use it. 0: beta.
+  // Replaces beta in steps in which each rank sends only to the next rank. Then only few of the
+  // ranks that share a network port send through it. 0: use beta.
   double beta_next = 0;
 };
 
-// The sizes into which algorithms cut long arrays, in bytes. A value.
+// The sizes of the pieces into which algorithms divide long arrays, in bytes. A value.
 struct Pieces {
-  std::size_t chunk = 128 * 1024;     // of pipelines
+  std::size_t chunk = 128 * 1024;     // chunk of a pipeline
   std::size_t scratch = 1024 * 1024;  // approximate memory of a task
 };
 
@@ -34,12 +35,17 @@ inline constexpr NetworkCosts kSharedMemory{
     .alpha = 0.4, .overhead = 0.1, .beta = 7e-5, .gamma = 4e-5};
 inline constexpr NetworkCosts kTcp{.alpha = 15, .overhead = 2, .beta = 4e-4, .gamma = 4e-5};
 
-// Returns the predicted time of `algorithm` on n ranks, in microseconds. It must be a way of the
-// signature's kind.
+// Returns the predicted time of `algorithm` on n ranks, in microseconds. kWays (catalogue.h) must
+// list the algorithm for the signature's kind.
 double predicted_us(Algorithm algorithm,
                     const engine::Signature& signature,
                     int n,
                     const NetworkCosts& network,
                     const Pieces& pieces) noexcept;
+// Returns the least predicted time of all algorithms for the signature's kind.
+double least_predicted_us(const engine::Signature& signature,
+                          int n,
+                          const NetworkCosts& network,
+                          const Pieces& pieces) noexcept;
 
 }  // namespace hocket::algorithm

@@ -3,8 +3,9 @@
 
 namespace hocket::algorithm {
 
-// Number 0 is the root. The collection of number v has the parts of v and of its subtree, which
-// follows v. At the end the root's collection is rotated into rank order if necessary.
+// Numbers are ranks counted from the root, which is number 0. Number v collects its own part and
+// the parts of its subtree, whose numbers follow v. At the end the root rotates the collected parts
+// into rank order if the root is not rank 0.
 engine::Task binomial_gather(Endpoint at,
                              std::span<const std::byte> own,
                              std::byte* out,

@@ -69,7 +69,7 @@ engine::Task halve(Endpoint at,
   std::vector<Message> coming;
   std::vector<Message> going;
   for (int half = core_size(at.size()) / 2; half > 0; half /= 2) {
-    const int ours = number & ~(half - 1);  // first number of the half that is kept
+    const int ours = number & ~(half - 1);  // first number of the half that this rank keeps
     const int theirs = ours ^ half;
     const int peer = core_rank(number ^ half, at.size());
     const Range kept = layout.between(ours, ours + half);

@@ -1,4 +1,5 @@
-// Steps of algorithms that reduce by the bits of the ranks' numbers; see cores.h.
+// Steps that several algorithms share: reductions by recursive halving within a core of 2^k ranks;
+// see cores.h.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +12,15 @@
 
 namespace hocket::algorithm {
 
-// The positions of the core numbers' elements in an array of partial results whose parts follow
-// each other. A value.
+// The positions of the elements that belong to each core number, in an array of partial results.
+// The parts of successive numbers are adjacent. A value.
 class CoreLayout {
  public:
-  // `counts` has the elements of each rank.
+  // The layout of ranks with different numbers of elements. counts[i] is the elements of rank i.
   static CoreLayout of_ranks(std::span<const std::size_t> counts);
-  // Makes the layout of n ranks with `each` elements.
+  // The layout of n ranks with `each` elements each.
   static CoreLayout of_equal(std::size_t each, int n);
-  // Cuts `count` elements equally among the core numbers.
+  // Divides `count` elements equally among the core numbers of n ranks.
   static CoreLayout even(std::size_t count, int n);
 
   // Returns the elements of the core numbers [first, end).
@@ -29,24 +30,25 @@ class CoreLayout {
   }
 
  private:
-  // Returns the position of a core number's elements. For the number after the last one, it is the
-  // end.
+  // Returns the position of a core number's first element. Returns the end of the array for the
+  // number after the last one.
   std::size_t at(int number) const noexcept;
 
   int n_ = 1;
   bool is_even_ = false;
-  std::size_t count_ = 0;        // even: of all ranks; equal: of one rank
-  std::vector<std::size_t> at_;  // empty for the other two layouts
+  std::size_t count_ = 0;        // even: elements of all ranks; of_equal: elements of one rank
+  std::vector<std::size_t> at_;  // of_ranks: positions by core number; empty in other layouts
 };
 
-// Ranks outside the core send `work`, `count` partial results, to their representatives, which add
-// them to their own. `scratch` has space for as many.
+// Each excess rank sends its `count` partial results in `work` to its representative. The
+// representative adds them to its own partial results in `work`. `scratch` has space for `count`
+// partial results.
 engine::Task fold_into_core(
     Endpoint at, Partial partial, std::byte* work, std::size_t count, std::byte* scratch);
 
-// Reduces within the core. Afterwards `work` has the complete results of this rank's number.
-// `scratch` has the size of `work`. Messages are cut into chunks, so that one chunk is added while
-// the next one arrives.
+// Reduces within the core by recursive halving. Only ranks in the core call it. Afterwards `work`
+// holds the complete results of this rank's core number. `scratch` has the size of `work`. Messages
+// are divided into chunks, so that a rank adds one chunk while the next one arrives.
 engine::Task halve(Endpoint at,
                    Partial partial,
                    std::byte* work,

@@ -17,7 +17,8 @@ using engine::Task;
 
 namespace {
 
-// All lanes share their host's network port, so each byte costs a lane as much more.
+// Returns the tuning of one lane. All lanes share the network port of their host, so the cost of a
+// byte is multiplied by the number of lanes.
 Tuning of_lane(Tuning across, int lanes) {
   across.network.beta *= lanes;
   return across;
@@ -26,7 +27,8 @@ Tuning of_lane(Tuning across, int lanes) {
 // Maximum number of parts of one call on one level.
 constexpr std::uint64_t kMostParts = 16;
 
-// Returns a hash that distinguishes the parts of different calls with equal signatures.
+// Returns a hash of a call. It distinguishes parts with equal signatures that belong to different
+// calls.
 std::uint64_t mark_of(const Call& call) noexcept {
   const Signature& s = call.signature;
   std::uint64_t hash = mix(base::kHashSeed, call.sequence);
@@ -78,7 +80,8 @@ HierarchyEngine::HierarchyEngine(engine::PointToPoint& carrier,
   lane_->alone = make(1);
 }
 
-// The times of the levels' parts of a call, each with its best algorithm.
+// Predicts the times of a call's parts on each level, each with its fastest algorithm. In
+// microseconds.
 struct HierarchyEngine::Costs {
   const HierarchyTuning& tuning;
   const HostMap& map;
@@ -94,7 +97,7 @@ struct HierarchyEngine::Costs {
   std::uint64_t share() const { return s.count / lanes; }
   std::uint64_t hosts() const { return static_cast<std::uint64_t>(map.hosts()); }
   std::uint64_t most() const { return static_cast<std::uint64_t>(map.most()); }
-  // Returns the elements of all ranks' shares.
+  // Returns the number of elements in all ranks' shares.
   std::uint64_t all() const { return s.count * static_cast<std::uint64_t>(map.ranks()); }
 
  private:
@@ -102,17 +105,13 @@ struct HierarchyEngine::Costs {
     Signature part = s;
     part.kind = kind;
     part.count = count;
-    double least = 0;
-    for (const Way& way : ways_of(kind)) {
-      const double us = predicted_us(way.algorithm, part, n, level.network, level.pieces());
-      if (least == 0 || us < least) least = us;
-    }
-    return least;
+    return least_predicted_us(part, n, level.network, level.pieces());
   }
 };
 
-// The sum of the levels' times, for the host with the most ranks, because all ranks must get the
-// same sum. Messages in a host's memory are estimated with AlgorithmEngine's model.
+// The cost and the start function of each kind. A cost is the sum of the times on both levels. All
+// ranks must get the same sum, so it is computed for the host with the most ranks. The calls within
+// a host are estimated as if AlgorithmEngine carried them.
 struct HierarchyEngine::Ways {
   using Cost = double (*)(const Costs&);
   using Start = Task (HierarchyEngine::*)(Call);
@@ -192,8 +191,9 @@ Task HierarchyEngine::start(const Call& call) {
   return (this->*Ways::kOf[call.signature.kind].start)(call);
 }
 
-// Parts are numbered by their call. A call that was refused, or that another engine carried, has no
-// parts on some ranks.
+// A part's number is computed from the number of its call, and not counted. The reason: a call that
+// was refused, or that another engine carried, has no parts on some ranks. `skip` tells the engine
+// about the numbers that are left out.
 Task HierarchyEngine::on(Level& level, CollectiveEngine& engine, const Call& call, Call sub) {
   if (std::exchange(level.call, call.sequence) != call.sequence) level.parts = 0;
   sub.sequence = call.sequence * kMostParts + level.parts++;

@@ -1,4 +1,4 @@
-// Movement in levels: data leaves a host only once.
+// Movement in two levels; see hierarchy_engine.h. Data leaves a host only once.
 
 #include "engines/algorithm/hierarchy_engine.h"
 #include "engines/algorithm/levels.h"
@@ -12,8 +12,8 @@ using engine::Kind;
 using engine::Signature;
 using engine::Task;
 
-// The root's host distributes the array among its lanes. Each lane brings its share to the other
-// hosts. Then each host puts the shares together.
+// The root's host scatters the array among its lanes. Each lane broadcasts its share to the other
+// hosts. Then the ranks of each host gather the shares.
 Task HierarchyEngine::broadcast(Call call) {
   const Signature& s = call.signature;
   const int lanes = lanes_for(bytes_of(s));
@@ -53,8 +53,9 @@ Task HierarchyEngine::broadcast(Call call) {
                .own_bytes = parts.bytes(within_.rank)});
 }
 
-// Each host puts its block together. Each lane exchanges its pieces of the blocks with the other
-// hosts. Then each host puts the lanes' pieces together and copies them into place.
+// The ranks of each host gather the block of their host; see HostBlocks. Each lane gathers its
+// pieces of all hosts' blocks. Then the ranks of each host gather the pieces of all lanes, and copy
+// them to their positions in the output.
 Task HierarchyEngine::all_gather(Call call) {
   const Signature& s = call.signature;
   const std::size_t element = size_of(s.dtype);
@@ -118,9 +119,10 @@ Task HierarchyEngine::all_gather(Call call) {
       });
 }
 
-// The first rank of each host collects all data of its host and exchanges it. This is for short
-// parts, where messages between hosts cost more than bytes within them. If all hosts have equally
-// many ranks, all parts are equal, and algorithms with fewer messages apply.
+// The first rank of each host gathers all data of its host, exchanges it with the other hosts, and
+// scatters the result. This is for short parts: it saves messages between hosts, but moves more
+// bytes within a host. If all hosts have equally many ranks, all parts are equal. Then the exchange
+// is an all_to_all and not a v-form, for which algorithms with fewer messages exist.
 Task HierarchyEngine::all_to_all(Call call) {
   const Signature& s = call.signature;
   const std::size_t share = bytes_of(s);
@@ -142,7 +144,7 @@ Task HierarchyEngine::all_to_all(Call call) {
       host_parts.push_back(neighbours * map_->members(h).size() * share);
     }
     const PartList by_host(host_parts);
-    // The data for each host, by sender and then by receiver.
+    // Packs the data for each host, ordered by sender and then by receiver.
     std::byte* next = packed.get();
     for (int h = 0; h < map_->hosts(); ++h) {
       for (std::size_t from = 0; from < neighbours; ++from) {
@@ -163,7 +165,7 @@ Task HierarchyEngine::all_to_all(Call call) {
                       .out = rows.get(),
                       .in_parts = by_host.view(),
                       .out_parts = by_host.view()});
-    // The data for each rank of this host.
+    // Unpacks the data for each rank of this host.
     const std::byte* arrived = rows.get();
     for (int h = 0; h < map_->hosts(); ++h) {
       for (const int from : map_->members(h)) {

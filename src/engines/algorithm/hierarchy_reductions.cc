@@ -1,4 +1,5 @@
-// Reductions in levels: each host adds up its arrays, and its lanes add up the hosts' sums.
+// Reductions in two levels; see hierarchy_engine.h. The ranks of each host reduce their arrays, and
+// the lanes reduce the results of the hosts.
 #include "engines/algorithm/hierarchy_engine.h"
 #include "engines/algorithm/levels.h"
 #include "engines/algorithm/partial.h"
@@ -108,13 +109,14 @@ Task HierarchyEngine::reduce(Call call) {
                .own_bytes = parts.bytes(within_.rank)});
 }
 
-// The ranks of each host compute prefixes among themselves. The lanes add up the host's arrays, and
-// the sums of the hosts before it. Each rank combines these with its own prefix.
+// The ranks of each host compute prefixes among themselves. Then they reduce the arrays of their
+// host, and the lanes compute the sum of all hosts before this host by an exscan. Each rank
+// combines this sum with its prefix within the host.
 Task HierarchyEngine::scan(Call call) {
   const Signature& s = call.signature;
   const Partial partial(s.dtype, s.op, engine::combined(s.kind, rank_, map_->ranks()));
   const std::size_t element = partial.element();
-  const bool is_first = s.kind == Kind::kExscan && local() == 0;  // no rank of its host before it
+  const bool is_first = s.kind == Kind::kExscan && local() == 0;  // no prefix within the host
   const int lanes = lanes_for(bytes_of(s));
   const auto* in = static_cast<const std::byte*>(call.in);
   const Scratch wide(partial.is_plain() ? 0 : s.count * element);
@@ -131,7 +133,7 @@ Task HierarchyEngine::scan(Call call) {
                .out = is_first ? nullptr : inside.get()});
   const PartList parts(lane_bytes(s.count, element, lanes, within_.size));
   const std::size_t own = parts.bytes(within_.rank);
-  const Scratch before(s.count * element);  // of the hosts before this one
+  const Scratch before(s.count * element);  // the sum of the hosts before this one
   std::byte* const piece = before.get() + parts.offset(within_.rank);
   const Scratch sum(own);
   co_await add_up_within(call,
@@ -171,8 +173,10 @@ Task HierarchyEngine::scan(Call call) {
   }
 }
 
-// The host adds up arrays that are ordered by lane, and each lane's pieces by host. Then every lane
-// gives its hosts their sums. Then the host's ranks put together the block of their parts.
+// Each rank first orders its array by lane, and each lane's pieces by host; see HostBlocks. The
+// ranks of a host reduce these arrays by a reduce_scatter among the lanes. Each lane reduces its
+// pieces by a reduce_scatter among the hosts. Then the ranks of a host gather the block of their
+// host, and each rank copies its part.
 Task HierarchyEngine::reduce_scatter(Call call) {
   const Signature& s = call.signature;
   const Partial partial(s.dtype, s.op, map_->ranks());
@@ -200,7 +204,7 @@ Task HierarchyEngine::reduce_scatter(Call call) {
   const Scratch sum(by_lane.bytes(within_.rank));
   co_await add_up_within(call, partial.dtype(), partial.op(), packed.get(), sum.get(), lane_parts);
 
-  // The pieces of this host's block, by lane.
+  // The lengths of the pieces of this host's block, by lane.
   std::vector<std::size_t> pieces_of_block(static_cast<std::size_t>(within_.size));
   for (int lane = 0; lane < lanes; ++lane) {
     pieces_of_block[static_cast<std::size_t>(lane)] =

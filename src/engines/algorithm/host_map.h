@@ -1,5 +1,5 @@
-// The hosts of the ranks, and the division of arrays among cooperating hosts. Pure functions of
-// facts that all ranks know.
+// The assignment of ranks to hosts, and the division of arrays among the hosts. All ranks compute
+// the same from facts that all ranks know.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,11 @@
 
 namespace hocket::algorithm {
 
-// Hosts are numbered by their first ranks. The ranks of a host have local numbers from 0, in rank
-// order. A value.
+// The hosts of all ranks. Hosts are numbered in the order of their first ranks. The ranks of a host
+// have local numbers from 0, in rank order. A value.
 class HostMap {
  public:
-  // `hosts` has any number for each rank's host.
+  // hosts[i] identifies the host of rank i. Any numbers may be used.
   explicit HostMap(std::span<const int> hosts) {
     std::unordered_map<int, std::size_t> known;
     host_of_.reserve(hosts.size());
@@ -39,15 +39,15 @@ class HostMap {
   const std::vector<int>& members(int host) const noexcept {
     return members_[static_cast<std::size_t>(host)];
   }
-  // Returns the number of ranks of the smallest host. It is the largest possible number of lanes,
-  // because a lane has a rank of every host.
+  // Returns the number of ranks of the smallest host. This is also the largest possible number of
+  // lanes, because a lane has one rank of every host; see hierarchy_engine.h.
   int fewest() const noexcept { return extreme(false); }
   int most() const noexcept { return extreme(true); }
   bool is_even() const noexcept { return fewest() == most(); }
   // Returns whether the ranks of every host are consecutive.
   bool is_in_order() const noexcept { return std::is_sorted(host_of_.begin(), host_of_.end()); }
-  // Counts, for each host, the ranks whose successor in the ring is on another host. Returns the
-  // maximum.
+  // Counts for each host its ranks whose successor in the ring of all ranks is on another host.
+  // Returns the maximum over all hosts.
   int most_crossings() const {
     std::vector<int> crossings(members_.size());
     for (std::size_t rank = 0; rank < host_of_.size(); ++rank) {
@@ -56,7 +56,7 @@ class HostMap {
     }
     return *std::max_element(crossings.begin(), crossings.end());
   }
-  // Returns the ranks of a lane, by host.
+  // Returns the ranks of lane `number`, one for each host, in the order of the hosts.
   std::vector<int> lane(int number) const {
     std::vector<int> ranks;
     for (const auto& host : members_) ranks.push_back(host[static_cast<std::size_t>(number)]);
@@ -77,7 +77,7 @@ class HostMap {
   std::vector<std::vector<int>> members_;
 };
 
-// The size of each rank's part. A value. It is one number if all are equal.
+// The size of each rank's part: one number if all parts are equal, otherwise a list. A value.
 class RankParts {
  public:
   explicit RankParts(std::size_t each) : each_(each) {}
@@ -91,8 +91,14 @@ class RankParts {
   std::vector<std::size_t> parts_;
 };
 
-// The parts of all ranks, arranged by host. The parts of a host's ranks form one block, in local
-// order. Each block is cut equally among the lanes. Units are those of the parts. A value.
+// The parts of all ranks, arranged by host. The parts of a host's ranks form one *block*, in local
+// order. Each block is divided equally into *pieces*, one for each lane. Lengths have the unit of
+// `parts`. A value; the map must outlive it.
+//
+//   block of host 0   | part r0  | part r1  | part r2  |
+//                     | piece of lane 0 | piece of lane 1 |
+//   block of host 1   | part r3  | part r4  |
+//                     | lane 0  |  lane 1   |
 class HostBlocks {
  public:
   HostBlocks(const HostMap& map, RankParts parts, int lanes)
@@ -115,20 +121,22 @@ class HostBlocks {
     }
     return at;
   }
-  // Returns a lane's piece of a host's block.
+  // Returns a lane's piece of a host's block, as a range of the block.
   Range piece_of(int host, int lane) const noexcept { return even_part(block(host), lanes_, lane); }
-  // Returns the total length of a lane's pieces, which follow each other by host.
+  // Returns the total length of the pieces of a lane. In the lane's memory they lie one after the
+  // other, in the order of the hosts.
   std::size_t lane_length(int lane) const noexcept {
     std::size_t length = 0;
     for (int host = 0; host < map_->hosts(); ++host) length += piece_of(host, lane).length;
     return length;
   }
   // Calls `copy(rank, at, lane, place, length)` for each overlap of a rank's part with a lane's
-  // piece. `at` is the position in the part, and `place` the position among the pieces of the lane.
+  // piece. `at` is the position in the part of the rank. `place` is the position in the memory of
+  // the lane's pieces.
   template <typename Copy>
   void for_each_overlap(const Copy& copy) const {
     for (int lane = 0; lane < lanes_; ++lane) {
-      std::size_t place = 0;  // of the host's piece among those of the lane
+      std::size_t place = 0;  // position of the host's piece in the memory of the lane
       for (int host = 0; host < map_->hosts(); ++host) {
         const Range piece = piece_of(host, lane);
         std::size_t begin = 0;

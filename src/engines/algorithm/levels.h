@@ -11,7 +11,8 @@
 
 namespace hocket::algorithm {
 
-// Parts that follow each other. A resource, because its views point to its memory.
+// A list of adjacent parts, in bytes. It cannot be copied, because its views point to its memory. A
+// resource.
 class PartList {
  public:
   explicit PartList(std::vector<std::size_t> bytes) : bytes_(std::move(bytes)) {
@@ -34,8 +35,8 @@ class PartList {
   std::size_t total_ = 0;
 };
 
-// Returns the bytes of each of n ranks if `count` elements are cut equally among the first `lanes`
-// ranks.
+// Divides `count` elements equally among the first `lanes` of n ranks. Returns the bytes of each
+// rank.
 inline std::vector<std::size_t> lane_bytes(std::size_t count,
                                            std::size_t element,
                                            int lanes,
@@ -47,7 +48,8 @@ inline std::vector<std::size_t> lane_bytes(std::size_t count,
   return bytes;
 }
 
-// Returns the elements of each rank's part, for equal or listed parts.
+// Returns the number of elements in each rank's part: equal parts, or for v-forms the parts in
+// `listed`.
 inline RankParts elements_of_ranks(const engine::Call& call,
                                    const engine::PartsView& listed,
                                    int n) {

@@ -6,9 +6,9 @@
 namespace hocket::algorithm {
 namespace {
 
-// Messages of different calls are never matched, by their numbers and signatures. If ranks made
-// different calls, their messages stay unmatched. The communicator sees all records and reports the
-// difference.
+// Returns the tag of a call's messages. It contains the call's number and a hash of its signature,
+// so messages of different calls are never matched. If ranks made different calls, their messages
+// stay unmatched. The communicator compares the records of all ranks and reports the difference.
 engine::Tag tag_of(const engine::Call& call) noexcept {
   const engine::Signature& s = call.signature;
   const std::uint64_t what =

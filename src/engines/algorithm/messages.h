@@ -21,8 +21,19 @@
 
 namespace hocket::algorithm {
 
-// A resource: a message in progress, or none. It can be moved. The destructor cancels it; after
-// that its bytes are not accessed.
+// Await the result: it waits until `condition()` is true, and calls `progress` meanwhile. It asks
+// the condition once before the first `progress`.
+template <typename Condition>
+auto until_complete(engine::PointToPoint& carrier, Condition condition) noexcept {
+  return engine::until([&carrier, condition, is_first = true]() mutable {
+    if (std::exchange(is_first, false) && condition()) return true;
+    carrier.progress();
+    return condition();
+  });
+}
+
+// A message in progress, or none. It can be moved. The destructor cancels a message that is not
+// complete; after that the message's bytes are not accessed. A resource.
 class Message {
  public:
   Message() noexcept = default;
@@ -40,7 +51,8 @@ class Message {
   }
   ~Message() { cancel(); }
 
-  // Returns true once the message is complete. Throws engine::EnvelopeMismatch.
+  // Returns whether the message is complete. Throws engine::EnvelopeMismatch if the peer's message
+  // has a different length or element type.
   bool complete() {
     if (carrier_ == nullptr) return true;
     if (!carrier_->test(id_)) return false;
@@ -57,7 +69,7 @@ class Message {
   engine::MessageId id_{};
 };
 
-// One rank's end of a call: its number, and its connection to the other ranks. A value that is
+// One rank's view of a call: its rank, and its connection to the other ranks. A value that is
 // copied into every coroutine. The carrier must outlive it.
 class Endpoint {
  public:
@@ -76,54 +88,49 @@ class Endpoint {
     other.element_ = size_of(dtype);
     return other;
   }
+  // Return the rank that is `by` ranks ahead or behind, modulo the size.
   int ahead(int by) const noexcept { return wrap(rank_ + by, size_); }
   int behind(int by) const noexcept { return wrap(rank_ - by, size_); }
 
-  // Post messages of whole elements of the call's dtype. The message must be destroyed before its
-  // bytes.
+  // Post messages of whole elements of the endpoint's dtype. The returned Message must be destroyed
+  // before the memory of its bytes.
   Message send(int peer, std::span<const std::byte> bytes) const {
     return {*carrier_, carrier_->send(envelope(peer, bytes.size()), bytes)};
   }
   Message recv(int peer, std::span<std::byte> bytes) const {
     return {*carrier_, carrier_->recv(envelope(peer, bytes.size()), bytes)};
   }
-  // Does the same with a consumer of the bytes. Returns nothing if the carrier does not support
-  // that.
+  // Posts a receive whose bytes go to `taker` as they arrive. Returns nothing if the carrier does
+  // not support this.
   std::optional<Message> recv_to(int peer, std::size_t bytes, engine::Taker& taker) const {
     const auto id = carrier_->recv_to(envelope(peer, bytes), bytes, taker);
     if (!id) return std::nullopt;
     return Message(*carrier_, *id);
   }
 
-  // To be awaited: waits until the messages are complete. They must outlive the wait.
+  // Await the result of the three functions: it waits until the messages are complete. The messages
+  // must outlive the wait. If they are already complete, `progress` is not called, which between
+  // hosts saves a system call.
   auto completed(Message& one) const noexcept {
-    return engine::until([carrier = carrier_, &one] {
-      carrier->progress();
-      return one.complete();
-    });
+    return until_complete(*carrier_, [&one] { return one.complete(); });
   }
   auto completed(Message& one, Message& other) const noexcept {
-    return engine::until([carrier = carrier_, &one, &other] {
-      carrier->progress();
+    return until_complete(*carrier_, [&one, &other] {
       const bool first = one.complete();  // tests both, because either may report an error
       return other.complete() && first;
     });
   }
-  // Waits until `condition()` is true. It is called after each progress.
+  // Waits for all messages of the list. Afterwards the list is empty.
+  auto completed(std::vector<Message>& messages) const noexcept {
+    return until_complete(*carrier_, [&messages] { return drop_complete(messages); });
+  }
+  // Await the result: it waits until `condition()` is true, and asks the condition after each
+  // `progress`.
   template <typename Condition>
   auto met(Condition condition) const noexcept {
     return engine::until([carrier = carrier_, condition = std::move(condition)]() mutable {
       carrier->progress();
       return condition();
-    });
-  }
-  // Waits for all messages; the list is then empty. An empty list causes no progress. A message
-  // that arrives before its receive is posted would need an additional copy.
-  auto completed(std::vector<Message>& messages) const noexcept {
-    return engine::until([carrier = carrier_, &messages] {
-      if (messages.empty()) return true;
-      carrier->progress();
-      return drop_complete(messages);
     });
   }
 
@@ -141,7 +148,7 @@ class Endpoint {
   DType dtype_;
 };
 
-// An array and the positions of its parts. Values that own nothing.
+// An array and the positions of its parts. Views.
 struct Array {
   std::byte* data = nullptr;
   Parts parts;
@@ -161,7 +168,7 @@ struct ConstArray {
   }
 };
 
-// Copies, unless both are the same memory, as in place.
+// Copies `in` to `out`. Does nothing if both are the same memory, as in calls in place.
 void place(std::span<std::byte> out, std::span<const std::byte> in) noexcept;
 
 }  // namespace hocket::algorithm

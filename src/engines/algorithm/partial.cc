@@ -13,7 +13,7 @@ void Partial::load(std::byte* partial, const std::byte* in, std::size_t count) c
   }
 }
 
-// Uses a buffer that stays in the first-level cache.
+// Widens `in` block by block, into a buffer that stays in the first-level cache.
 void Partial::fold_in(std::byte* partial, const std::byte* in, std::size_t count) const {
   if (is_plain()) {
     fold(partial, partial, in, count);

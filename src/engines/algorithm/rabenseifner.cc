@@ -14,7 +14,7 @@ std::span<std::byte> bytes_between(
   return {array.out + range.first * element, range.length * element};
 }
 
-// Sends the complete results of each core number to the whole core.
+// Gathers the complete results of all core numbers on all ranks of the core, by recursive doubling.
 engine::Task double_up(Endpoint at, Whole array, const CoreLayout& layout) {
   const int n = at.size();
   const int number = core_number(at.rank(), n);
@@ -28,13 +28,13 @@ engine::Task double_up(Endpoint at, Whole array, const CoreLayout& layout) {
   }
 }
 
-// Returns the elements that are processed at once. Reused scratch memory costs much less than new
-// memory.
+// Returns the number of elements in a stretch. Arrays are processed in stretches, because scratch
+// memory of limited size is reused, which costs much less than new memory.
 std::size_t stretch_of(const Reduction& reduction, const Partial& partial) noexcept {
   return whole_elements(4 * reduction.scratch_bytes, partial.element()) / partial.element();
 }
 
-// Processes one stretch. `work` and `scratch` have space for its partial results.
+// Reduces one stretch of the array. `work` and `scratch` each have space for its partial results.
 engine::Task all_reduce_stretch(Endpoint at,
                                 Reduction reduction,
                                 Partial partial,
@@ -82,7 +82,8 @@ engine::Task rabenseifner_all_reduce(Endpoint at, Reduction reduction, Whole arr
   }
 }
 
-// The core numbers send their results to the root, which may be outside the core.
+// After the halving, each rank of the core sends its results to the root, which may be an excess
+// rank.
 engine::Task rabenseifner_reduce(Endpoint at, Reduction reduction, Whole array, int root) {
   const int n = at.size();
   const Partial partial(reduction);

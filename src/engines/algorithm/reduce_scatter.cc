@@ -5,10 +5,10 @@
 
 namespace hocket::algorithm {
 
-// Works in rounds, each with a piece of every part. The messages of a round are posted before the
-// previous round is awaited, so that messages are always in flight. The memory fits into the
-// caches. Result piece k is written when all ranks have received piece k of every part. If `out` is
-// the front of `in`, it overwrites exactly this data.
+// Works in rounds, each of which handles a piece of every part. A rank posts the messages of a
+// round before it awaits the previous round, so that messages are always in flight. The scratch
+// memory fits into the caches. A rank writes piece k of its result when its messages of round k are
+// complete. So `out` may be the front of `in`: piece k overwrites only data that has been sent.
 engine::Task pairwise_reduce_scatter(Endpoint at,
                                      Reduction reduction,
                                      ConstArray in,
@@ -24,7 +24,8 @@ engine::Task pairwise_reduce_scatter(Endpoint at,
   const auto received = [&](std::size_t round, int behind) {
     return lanes.get() + (round % sets * peers + static_cast<std::size_t>(behind - 1)) * room;
   };
-  // If there are many peers, a round handles them in turns. Two turns are in progress.
+  // If there are many peers, a round consists of several turns, each with some of the peers. A step
+  // is one turn of one round. Two steps are in progress at the same time.
   constexpr std::size_t kPeers = kMostPeersAtOnce / 2;
   const std::size_t turns = pieces(peers, kPeers);
   std::vector<Message> under_way[2];

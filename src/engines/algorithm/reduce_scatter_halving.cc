@@ -6,7 +6,8 @@
 namespace hocket::algorithm {
 namespace {
 
-// The parts of all ranks, one after the other, in elements. A value.
+// The positions of all ranks' parts in the working array, in elements. The parts are adjacent
+// there, in rank order. A value.
 class PackedParts {
  public:
   PackedParts(const Parts& parts, std::size_t element, int n)
@@ -36,7 +37,7 @@ class PackedParts {
  private:
   int n_;
   std::size_t each_;
-  std::vector<std::size_t> starts_;  // empty if all have `each_`
+  std::vector<std::size_t> starts_;  // empty if all parts have each_ elements
   CoreLayout layout_;
 };
 

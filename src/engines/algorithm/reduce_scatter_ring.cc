@@ -12,8 +12,8 @@
 namespace hocket::algorithm {
 namespace {
 
-// Returns whether a write to [out, out + bytes) would overwrite other parts of `in` than this
-// rank's.
+// Returns whether the result at `out` would overwrite parts of `in` that belong to other ranks.
+// `own` is this rank's part.
 bool overwrites(const ConstArray& in, int n, const Range& own, const std::byte* out) noexcept {
   if (out == in.data + own.first) return false;
   std::size_t end = 0;
@@ -22,8 +22,9 @@ bool overwrites(const ConstArray& in, int n, const Range& own, const std::byte* 
   return before(out, in.data + end) && before(in.data, out + own.length);
 }
 
-// Reduces arriving bytes directly into the result, through a buffer that stays in the first-level
-// cache. The bytes may be unaligned.
+// Combines the bytes of a message with this rank's data as they arrive, and writes the result. The
+// arriving bytes may be unaligned, so they pass through a buffer, which stays in the first-level
+// cache.
 class FoldedAsItComes final : public engine::Taker {
  public:
   FoldedAsItComes(const Partial& partial,
@@ -54,10 +55,11 @@ class FoldedAsItComes final : public engine::Taker {
 
 }  // namespace
 
-// There are n - 1 steps. In step s the part that is s + 1 ranks behind goes to the next rank, and
-// the one that is s + 2 behind arrives. Two buffers alternate: the data of one step leaves in the
-// next step. Receives are posted when the sends from their buffer have ended. That depends only on
-// earlier steps of the next rank, so there is no cycle of waits.
+// There are n - 1 steps. In step s a rank sends the part of the rank s + 1 behind to the next rank.
+// It receives the part of the rank s + 2 behind. Two buffers alternate: a step sends from one
+// buffer what the previous step received there, and receives into the other. A receive is posted
+// when the earlier sends from its buffer are complete. These sends depend only on earlier steps of
+// the next rank, so the ranks never wait for each other in a circle.
 engine::Task ring_reduce_scatter(Endpoint at, Reduction reduction, ConstArray in, std::byte* out) {
   const int n = at.size();
   const Partial partial(reduction);
@@ -75,7 +77,7 @@ engine::Task ring_reduce_scatter(Endpoint at, Reduction reduction, ConstArray in
   std::byte* buffers[2] = {memory.get(), memory.get() + room};
   struct Coming {
     Message message;
-    bool folded = false;  // while it arrives
+    bool folded = false;  // FoldedAsItComes combines it while it arrives
   };
   std::deque<FoldedAsItComes> folding;  // a deque, because elements must not move
   std::vector<Coming> coming;
@@ -122,7 +124,7 @@ engine::Task ring_reduce_scatter(Endpoint at, Reduction reduction, ConstArray in
       coming.push_back(
           {folds ? std::move(*taken) : partly.recv(at.behind(1), {here + from, length}), folds});
     }
-    // The result must not overwrite data of `in` that has not been sent.
+    // If the result overwrites parts of `in`, wait until they have been sent.
     if (overwriting) co_await partly.completed(going[1 - step % 2]);
     for (std::size_t i = 0; i < coming.size(); ++i) {
       const Range range = piece({0, count}, chunk, i);

@@ -8,20 +8,24 @@
 namespace hocket::algorithm {
 namespace {
 
-// Number of chunks in progress: one arrives, one is reduced, and one leaves.
+// Number of chunks in progress: one chunk arrives, one is reduced, and one is sent.
 constexpr std::size_t kTreeDepth = 3;
 
-// A rank's data of one chunk in progress. A resource of one task.
+// The memory and messages of one chunk in progress on this rank. A resource of one task.
 struct TreeStage {
-  std::vector<std::byte*> from;  // data of each child
-  std::vector<Message> coming;   // one message for each child
-  std::byte* sum = nullptr;      // the sum
-  Message going;                 // to the parent
+  std::vector<std::byte*> from;  // for the partial results of each child
+  std::vector<Message> coming;   // the receive from each child
+  std::byte* sum = nullptr;      // for this rank's partial result
+  Message going;                 // the send to the parent
 };
 
 }  // namespace
 
-// The array is a sequence of chunks. Chunk i uses stage i modulo kTreeDepth.
+// Reduces the array in chunks. Chunk i uses stage i modulo kTreeDepth.
+//
+//   stage 0   chunk 0   chunk 3   ...
+//   stage 1   chunk 1   chunk 4
+//   stage 2   chunk 2   chunk 5
 engine::Task tree_reduce(Endpoint at,
                          Reduction reduction,
                          Whole array,
@@ -61,15 +65,16 @@ engine::Task tree_reduce(Endpoint at,
     const Range range = piece({0, count}, chunk, i);
     TreeStage& stage = stages[i % kTreeDepth];
     post(i + kTreeDepth - 1);
-    co_await partly.completed(stage.going);  // of an earlier chunk
+    co_await partly.completed(stage.going);  // the send of the stage's previous chunk
     const std::byte* own = array.in + range.first * at.element();
-    // If the array's elements are partial results, they are added from the array.
+    // If the array's elements already are partial results, the first fold reads them directly from
+    // the array.
     const std::byte* so_far = own;
     if (!partial.is_plain()) {
       partial.load(stage.sum, own, range.length);
       so_far = stage.sum;
     }
-    for (std::size_t c = lanes - 1; c-- > 0;) {  // the smallest subtree is ready first
+    for (std::size_t c = lanes - 1; c-- > 0;) {  // the child with the smallest subtree comes first
       co_await partly.completed(stage.coming[c]);
       partial.fold(stage.sum, so_far, stage.from[c], range.length);
       so_far = stage.sum;

@@ -1,4 +1,4 @@
-// The computation of a reduction.
+// The parameters of a reduction, and its computation.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,16 @@
 
 namespace hocket::algorithm {
 
-// A value. `ranks` is the number of ranks in the whole reduction; an average divides by it.
+// A value.
 struct Reduction {
   DType dtype;
   ReduceOp op;
-  int ranks;
+  int ranks;                  // number of ranks in the reduction, by which an average divides
   std::size_t scratch_bytes;  // approximate memory of a task
-  std::size_t chunk_bytes;    // of the pieces of pipelines
+  std::size_t chunk_bytes;    // size of a chunk in a pipeline
   core::ReduceKernel kernel;
 
-  // Computes out = the reduction of `bytes` bytes of each source. Sources are in rank order.
+  // Reduces `bytes` bytes of each source into `out`. `sources` must be in rank order.
   void operator()(std::byte* out, std::span<const void* const> sources, std::size_t bytes) const {
     void* const to = out;
     const int n = static_cast<int>(sources.size());

@@ -9,13 +9,13 @@
 namespace hocket::algorithm {
 namespace {
 
-// Number of chunks in progress: one arrives, one is reduced, and one leaves.
+// Number of chunks in progress: one chunk arrives, one is reduced, and one is sent.
 constexpr std::size_t kScanDepth = 3;
 
-// A rank's data of one chunk in progress. A resource of one task.
+// The memory and messages of one chunk in progress on this rank. A resource of one task.
 struct ScanStage {
-  std::byte* before = nullptr;  // the combination of the ranks before this one
-  std::byte* upto = nullptr;    // the same, combined with this rank's data
+  std::byte* before = nullptr;  // the combined data of all ranks before this one
+  std::byte* upto = nullptr;    // the combined data of all ranks up to this one
   Message coming;
   Message going;
 };
@@ -36,7 +36,7 @@ engine::Task gathered_scan(Endpoint at, Reduction reduction, Whole array) {
   reduction(array.out, sources, array.bytes);
 }
 
-// The array is a sequence of chunks. Chunk i uses stage i modulo kScanDepth.
+// Handles the array in chunks. Chunk i uses stage i modulo kScanDepth.
 engine::Task chain_scan(Endpoint at, Reduction reduction, Whole array, engine::Prefix prefix) {
   const Partial partial(reduction);
   const Endpoint partly = at.as(partial.dtype());
@@ -67,7 +67,8 @@ engine::Task chain_scan(Endpoint at, Reduction reduction, Whole array, engine::P
     const Range range = piece({0, count}, chunk, i);
     ScanStage& stage = stages[i % kScanDepth];
     post(i + kScanDepth - 1);
-    co_await partly.completed(stage.going, stage.coming);  // the first belongs to an earlier chunk
+    // `going` is the send of the stage's previous chunk, `coming` the receive of this chunk.
+    co_await partly.completed(stage.going, stage.coming);
     if (tells || !exclusive) {
       partial.load(stage.upto, array.in + range.first * at.element(), range.length);
       if (hears) partial.fold(stage.upto, stage.before, stage.upto, range.length);
@@ -84,8 +85,9 @@ engine::Task chain_scan(Endpoint at, Reduction reduction, Whole array, engine::P
   for (ScanStage& stage : stages) co_await partly.completed(stage.going);
 }
 
-// After the round of distance d, `upto` combines up to 2 d ranks that end with this one. `before`
-// combines the same ranks without this one.
+// After the round of distance d, `upto` combines the data of the last 2 d ranks up to this rank. If
+// there are fewer ranks, it combines all of them. `before` combines the same ranks except this
+// rank.
 engine::Task doubling_scan(Endpoint at, Reduction reduction, Whole array, engine::Prefix prefix) {
   const Partial partial(reduction);
   const Endpoint partly = at.as(partial.dtype());

@@ -3,7 +3,8 @@
 
 namespace hocket::algorithm {
 
-// The reverse of binomial_gather.
+// The reverse of binomial_gather: the root rotates the parts, and each number sends to each child
+// the parts of the child's subtree.
 engine::Task binomial_scatter(Endpoint at,
                               const std::byte* in,
                               std::span<std::byte> own,

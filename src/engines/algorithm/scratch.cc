@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::align_val_t kAlignment{64};
 constexpr std::size_t kLeast = 4096;
-// Maximum memory that a thread caches.
+// Maximum memory in bytes that a thread caches.
 constexpr std::size_t kMostCached = std::size_t{32} << 20;
 
 struct CachedBlock {
@@ -18,7 +18,7 @@ struct CachedBlock {
   std::size_t room;
 };
 
-// A thread's blocks, the latest last.
+// The cached blocks of one thread. The most recently released block is the last one.
 class BlockCache {
  public:
   BlockCache() { blocks_.reserve(kMostBlocks); }
@@ -29,7 +29,7 @@ class BlockCache {
   BlockCache(const BlockCache&) = delete;
   BlockCache& operator=(const BlockCache&) = delete;
 
-  // Returns the latest block of this size. Null if there is none.
+  // Returns the most recently released block of this size, or null if there is none.
   std::byte* take(std::size_t room) noexcept {
     if (closed_) return nullptr;
     for (auto it = blocks_.rbegin(); it != blocks_.rend(); ++it) {
@@ -59,7 +59,7 @@ class BlockCache {
   static constexpr std::size_t kMostBlocks = 16;
   std::vector<CachedBlock> blocks_;
   std::size_t bytes_ = 0;
-  bool closed_ = false;  // the thread is ending
+  bool closed_ = false;  // the thread is ending, and the cache no longer takes blocks
 };
 
 BlockCache& kept() {
@@ -69,7 +69,7 @@ BlockCache& kept() {
 
 }  // namespace
 
-// Sizes are powers of two, so that similar calls reuse blocks.
+// Rounds sizes that can be cached up to powers of two, so that similar calls reuse blocks.
 Scratch::Scratch(std::size_t bytes) {
   if (bytes == 0) return;
   const std::size_t room = std::max(kLeast, bytes <= kMostCached ? std::bit_ceil(bytes) : bytes);

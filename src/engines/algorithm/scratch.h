@@ -1,5 +1,5 @@
-// Reusable memory for the duration of a task. The system provides new memory page by page, which
-// takes longer than the work on it.
+// Reusable memory for the duration of a task. New memory would cost more time than the work on it,
+// because the kernel provides new memory page by page.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,9 @@
 
 namespace hocket::algorithm {
 
-// A resource: uninitialized bytes. It can be moved. Each thread caches released memory, up to a few
-// ten MiB. A task may begin in one thread and end in another.
+// Uninitialized bytes. It can be moved. Each thread caches released memory, up to 32 MiB. One
+// thread may allocate the memory and another may release it, because a task may begin in one thread
+// and end in another. A resource.
 class Scratch {
  public:
   Scratch() noexcept = default;

@@ -1,4 +1,4 @@
-// A group of some of another group's ranks.
+// Messages among a subset of a group's ranks.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace hocket::algorithm {
 
-// A resource: the carrier of a whole group, restricted to some of its ranks, which are numbered in
-// the order of the list. See engine::PointToPoint. The carrier must outlive it.
+// The carrier of a whole group, restricted to some of its ranks; see engine::PointToPoint. Rank i
+// of the subset is rank members[i] of the group. The carrier must outlive the subset. A resource.
 class Subset final : public engine::PointToPoint {
  public:
   Subset(engine::PointToPoint& whole, std::vector<int> members)

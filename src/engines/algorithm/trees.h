@@ -1,6 +1,6 @@
-// Trees over the ranks, for broadcasts downwards and reductions upwards. Pure functions.
+// Trees over the ranks. Broadcasts go down a tree, reductions go up. Pure functions.
 //
-// Numbers are ranks counted from the root: number 0 is the root.
+// The nodes of a tree are *numbers*: ranks counted from the root, which is number 0.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 namespace hocket::algorithm {
 
 enum class TreeShape : std::uint8_t {
-  kBinomial,  // the parent of v is v without its lowest set bit: few rounds reach all
-  kBinary,    // the children of v are 2v + 1 and 2v + 2: no rank sends to more than two
-  kChain,     // each number's child is the next one: no rank sends to more than one
+  kBinomial,  // the parent of v is v without its lowest set bit; few rounds reach all ranks
+  kBinary,    // the children of v are 2v + 1 and 2v + 2; a rank sends to at most two ranks
+  kChain,     // the child of v is v + 1; a rank sends to at most one rank
 };
 
-// A number's place in a tree of n. Children are in the order of service: the one with the deepest
-// subtree first. A value.
+// The parent and children of a number. Children are in the order in which a broadcast sends to
+// them: the child with the deepest subtree comes first. A value.
 struct TreePlace {
   int parent = -1;  // -1: the root
   std::vector<int> children;
@@ -46,7 +46,7 @@ inline TreePlace tree_place(TreeShape shape, int number, int n) {
   return place;
 }
 
-// Returns the distance from the root to the furthest number.
+// Returns the number of edges from the root to the deepest number in a tree of n numbers.
 constexpr int tree_depth(TreeShape shape, int n) noexcept {
   switch (shape) {
     case TreeShape::kBinomial:
@@ -59,8 +59,8 @@ constexpr int tree_depth(TreeShape shape, int n) noexcept {
   return 0;
 }
 
-// Returns the size of a number's subtree in the binomial tree of n, itself included. Its members
-// follow the number.
+// Returns the size of a number's subtree in the binomial tree of n numbers, including the number
+// itself. The subtree of v has the numbers from v to v + size - 1.
 constexpr int binomial_subtree(int number, int n) noexcept {
   const int most = number == 0 ? n : number & -number;
   return std::min(most, n - number);

@@ -11,7 +11,7 @@ using engine::MessageId;
 
 namespace {
 
-// Finds the first message that a receive like `wanted` takes. Null if there is none.
+// Returns the first message that a receive with this envelope accepts, or null if there is none.
 SentQueue::Entry* find(SentQueue& queue, const Envelope& wanted) {
   if (wanted.peer != engine::kAnyPeer && wanted.tag != engine::kAnyTag) {
     return queue.find({wanted.peer, wanted.tag});
@@ -57,7 +57,7 @@ MessageId LocalPointToPoint::send(const Envelope& to, std::span<const std::byte>
   sent.source = rank_;
   sent.to = to;
   sent.bytes = bytes;
-  sent.state.store(Sent::State::kWaiting, std::memory_order_relaxed);  // published by the mutex
+  sent.state.store(Sent::State::kWaiting, std::memory_order_relaxed);  // the mutex publishes it
   LocalFabric::Mailbox& mailbox = fabric_->mailbox(to.peer);
   {
     const std::lock_guard lock(mailbox.mutex);
@@ -112,7 +112,8 @@ bool LocalPointToPoint::match(Then then) {
   return !taken_from_.empty();
 }
 
-// Copies under the mailbox's mutex, so that a sender that cancels waits for the end of the copy.
+// Copies a message into its receive. The caller holds the mailbox's mutex, so a sender that cancels
+// waits for the end of the copy.
 void LocalPointToPoint::fill(Expected& expected, Sent& message) {
   const Envelope& from = expected.from;
   taken_from_.push_back(message.source);
@@ -125,7 +126,7 @@ void LocalPointToPoint::fill(Expected& expected, Sent& message) {
   if (fits && bytes != 0) std::memcpy(expected.bytes.data(), message.bytes.data(), bytes);
   if (!fits) message.wanted = from;
   expected.state = fits ? Expected::State::kFilled : Expected::State::kRefused;
-  // After this store the sender may reuse the message. Pairs with test.
+  // After this store the sender may reuse `message`. Pairs with test.
   const int source = message.source;
   message.state.store(fits ? Sent::State::kTaken : Sent::State::kRefused,
                       std::memory_order_release);
@@ -179,6 +180,13 @@ void LocalPointToPoint::cancel(MessageId id) noexcept {
     if (s.expected.state == Expected::State::kWaiting) expected_.erase(id);
   }
   free_slot(id);
+}
+
+bool LocalPointToPoint::withdraw(MessageId id) noexcept {
+  const Slot& s = slot(id);
+  if (s.use != Slot::Use::kReceive || s.expected.state != Expected::State::kWaiting) return false;
+  cancel(id);
+  return true;
 }
 
 }  // namespace hocket::engines::local

@@ -1,8 +1,8 @@
 // Messages between ranks that are threads of one process. This is the simplest carrier, and the
-// reference for the others.
+// reference for the other carriers.
 //
-// The receiver's thread copies a message straight from the sender's memory into its own. The ranks
-// share only a list of sent messages for each receiver, and its mutex.
+// The receiver's thread copies a message directly from the sender's array into the receiver's
+// array. For each receiver, the ranks share only a mailbox: a list of sent messages with a mutex.
 #pragma once
 
 #include <atomic>
@@ -20,29 +20,29 @@
 
 namespace hocket::engines::local {
 
-// A message from `send` until the sender has returned its handle. The sender owns it. The sender
-// writes all members before it lists the message. After that the receiver writes `wanted` under the
-// mailbox's mutex, and `state` is atomic.
+// A sent message. It exists until the sender's `test` or `cancel` frees its handle. The sender owns
+// it, and writes all members before it puts a pointer to it into the receiver's mailbox. Afterwards
+// only the receiver writes: first `wanted`, then the atomic `state`, which publishes `wanted`.
 struct Sent {
   enum class State : std::uint8_t { kWaiting, kTaken, kRefused };
 
   int source = 0;
   engine::Envelope to;
   std::span<const std::byte> bytes;
-  engine::Envelope wanted;  // what a receiver that refused it had expected
+  engine::Envelope wanted;  // if the receiver refused the message: the envelope that it expected
   std::atomic<State> state{State::kWaiting};
 };
 
-// Keys are source and tag.
+// A queue of sent messages. Keys are source and tag.
 using SentQueue = engine::KeyedQueue<Sent*>;
 
-// Called when something has changed for `rank`: a message for it was sent, or one of its own was
-// taken. It runs in the thread of the rank that caused the change, without locks, and must not
-// block.
+// Called when something has changed for `rank`: a message to this rank was sent, or a message from
+// this rank was received. It runs in the thread of the rank that caused the change, holds no locks,
+// and must not block.
 using Notify = std::function<void(int rank)>;
 
-// A resource that the ranks of a group share. Any thread may use it. It owns no thread and never
-// fails.
+// The mailboxes of a group. Its ranks share it. Any thread may use it. It owns no thread and never
+// fails. A resource.
 class LocalFabric {
  public:
   explicit LocalFabric(int size);
@@ -52,22 +52,21 @@ class LocalFabric {
   friend class LocalPointToPoint;
   struct Mailbox {
     std::mutex mutex;
-    // The mutex guards both.
-    std::deque<Sent*> fresh;  // sent since the receiver last looked, in the order of sending
-    SentQueue sent;           // earlier messages
-    std::atomic<std::uint64_t> arrivals{0};     // total number; written under the mutex
-    std::atomic<std::uint64_t> sends_ended{0};  // of messages that this rank has sent
+    std::deque<Sent*> fresh;  // guarded by the mutex: messages since the receiver's last look
+    SentQueue sent;           // guarded by the mutex: earlier messages without a receive
+    std::atomic<std::uint64_t> arrivals{0};     // messages so far; written under the mutex
+    std::atomic<std::uint64_t> sends_ended{0};  // messages from this rank that have ended
   };
   Mailbox& mailbox(int rank) { return *mailboxes_[static_cast<std::size_t>(rank)]; }
 
   std::vector<std::unique_ptr<Mailbox>> mailboxes_;  // indexed by receiver
 };
 
-// See engine::PointToPoint. A resource, one for each rank; it keeps the fabric alive. Its
-// destructor takes back messages that have not ended. Ranks may send to themselves.
+// See engine::PointToPoint. Each rank has one, which keeps the fabric alive. The destructor cancels
+// messages that have not ended. Ranks may send messages to themselves. A resource.
 class LocalPointToPoint final : public engine::PointToPoint {
  public:
-  // This object alone calls `notify`, and not after its destruction has begun.
+  // Only this object calls `notify`. It does not call it after its destruction has begun.
   LocalPointToPoint(std::shared_ptr<LocalFabric> fabric, int rank, Notify notify = {});
   ~LocalPointToPoint() override;
   LocalPointToPoint(const LocalPointToPoint&) = delete;
@@ -78,9 +77,10 @@ class LocalPointToPoint final : public engine::PointToPoint {
   bool test(engine::MessageId message, engine::Envelope* received) override;
   bool progress() override;
   std::optional<std::uint64_t> ended() const noexcept override;
-  // Messages are copied whole, so that none is ever partly moved.
+  // A message is copied in one step, so no message is ever partly moved.
   std::optional<std::uint64_t> moves_at_rest() const noexcept override { return ended(); }
   void cancel(engine::MessageId message) noexcept override;
+  bool withdraw(engine::MessageId message) noexcept override;
   std::optional<engine::Envelope> waiting(const engine::Envelope& wanted) override;
 
  private:
@@ -106,8 +106,8 @@ class LocalPointToPoint final : public engine::PointToPoint {
   void notify(int rank) const {
     if (notify_) notify_(rank);
   }
-  // Matches recently sent messages with expected ones, and calls `then` with the messages that
-  // remain. Returns true if any were matched.
+  // Matches recently sent messages with posted receives. Then calls `then` with the messages that
+  // remain. Returns true if any message was matched.
   template <typename Then>
   bool match(Then then);
   void fill(Expected& expected, Sent& message);
@@ -117,8 +117,8 @@ class LocalPointToPoint final : public engine::PointToPoint {
   Notify notify_;
   std::deque<Slot> slots_;  // a deque: slots must not move
   std::vector<engine::MessageId> free_;
-  engine::Receives<engine::MessageId> expected_;  // receives without a message
-  std::vector<int> taken_from_;                   // filled by `match`: the ranks to notify
+  engine::Receives<engine::MessageId> expected_;  // posted receives without a message
+  std::vector<int> taken_from_;                   // used by `match`: the ranks to notify
   std::uint64_t arrivals_seen_ = 0;
   std::uint64_t receives_ended_ = 0;
 };

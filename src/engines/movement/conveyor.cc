@@ -1,5 +1,7 @@
 #include "engines/movement/conveyor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -10,15 +12,18 @@ namespace hocket::movement {
 
 namespace {
 
-constexpr int kFewest = 8;  // slots in each direction
-constexpr std::size_t kLargest = std::size_t{2} << 20;
-constexpr std::size_t kMemory = std::size_t{64} << 20;  // of all slots, if there are more than the
-                                                        // minimum
+constexpr int kFewest = 8;                              // the least slots in each direction
+constexpr std::size_t kLargest = std::size_t{2} << 20;  // the largest slot in bytes
+// The bytes of all slots together. With many peers slots become smaller, down to one page.
+constexpr std::size_t kMemory = std::size_t{64} << 20;
 constexpr std::size_t kPage = 64 * 1024;
-// The smallest chunk worth sending directly; libraries copy anything smaller.
+// The least bytes of a message in the library. Shorter chunks are sent with unused bytes behind
+// them, because libraries copy shorter messages instead of moving them directly.
 constexpr std::size_t kShortest = 8 * 1024;
+// The time limit for copies on the stream when a Conveyor is destroyed.
 constexpr auto kForCopies = std::chrono::seconds(10);
 
+// Returns the length of the message that carries a chunk.
 std::size_t travelling(std::size_t bytes) { return std::max(bytes, kShortest); }
 
 }  // namespace
@@ -50,7 +55,8 @@ Conveyor::Conveyor(Slots& slots,
     flows_.push_back({message});
     ++(message.way == Way::kSend ? out : in);
   }
-  // Every message always has a slot, so no message waits for another one.
+  // Divide the slots among the messages. Every message has at least one slot, so no message waits
+  // for another one.
   depth_ = std::max(1, slots_.each_way() / std::max({1, out, in}));
   for (int i = 0; i < slots_.each_way(); ++i) {
     free_out_.push_back(i);
@@ -66,18 +72,20 @@ Conveyor::~Conveyor() {
     if (cuda::drain(slots_.device().driver(), slots_.stream(), base::Deadline::in(kForCopies))) {
       return;
     }
-  } catch (const Error&) {  // a kernel has failed, and with it all work in progress
+  } catch (const Error&) {  // a kernel has failed, which also ends all other work on the GPU
     return;
   }
   base::log(base::LogLevel::kError, "copies of messages between GPUs do not end");
 }
 
-// The envelope has the length of the whole message, so that messages of different lengths never
-// match.
+// Returns the envelope of all chunks of a message. Its count is the length of the whole message, so
+// that messages of different lengths never match.
 engine::Envelope Conveyor::envelope(const Flow& flow) const {
   return {.peer = flow.message.peer, .tag = tag_, .count = flow.message.bytes};
 }
 
+// Gives free slots to the next chunks of a message: starts the copy of outgoing chunks, and posts
+// the receive of incoming chunks.
 void Conveyor::begin_chunks(std::size_t index) {
   Flow& flow = flows_[index];
   const engine::DeviceMessage& message = flow.message;
@@ -105,6 +113,28 @@ void Conveyor::begin_chunks(std::size_t index) {
   }
 }
 
+// Returns whether the carrier has moved a chunk. Throws if the other rank's message has another
+// length.
+bool Conveyor::has_moved(Chunk& chunk) const {
+  try {
+    return chunk.message.complete();
+  } catch (const engine::EnvelopeMismatch& error) {
+    const int peer = error.received.peer;
+    const std::uint64_t own = error.expected.count, theirs = error.received.count;
+    throw DeviceError(
+        flows_[chunk.flow].message.way == Way::kSend
+            ? fmt::format("this rank has sent {} bytes to rank {}'s GPU, which wanted {}",
+                          own,
+                          peer,
+                          theirs)
+            : fmt::format("rank {} has sent {} bytes to this rank's GPU, which wanted {}",
+                          peer,
+                          theirs,
+                          own));
+  }
+}
+
+// Moves a chunk through as many states as possible.
 void Conveyor::advance(Chunk& chunk) {
   using State = Chunk::State;
   Flow& flow = flows_[chunk.flow];
@@ -115,7 +145,7 @@ void Conveyor::advance(Chunk& chunk) {
     chunk.state = State::kMoved;
     flow.handed += chunk.bytes;
   }
-  if (chunk.state == State::kMoved && chunk.message.complete()) {
+  if (chunk.state == State::kMoved && has_moved(chunk)) {
     chunk.state = State::kDone;
     if (flow.message.way == Way::kReceive) {
       auto* to = static_cast<std::byte*>(flow.message.data) + chunk.offset;

@@ -1,8 +1,10 @@
-// Messages between GPUs through the engine's own memory, one chunk after the other.
+// Messages between GPUs through staging slots in GPU memory that the engine owns. A message moves
+// in chunks.
 //
-// The carrier of the messages never accesses a user's array. So it does not map or register memory
-// while streams wait for it, which would deadlock when the driver waits for the streams. The
-// allocation of an array does not matter. After a cancelled message nothing writes to an array.
+// The carrier never accesses a user's array, only slots. This has three advantages. The carrier
+// maps and registers no memory while streams wait for it. (Otherwise the driver could wait for
+// these streams, which would be a deadlock.) Arrays may be allocated in any way. After a message is
+// cancelled, nothing writes to its array.
 //
 //   array -> copy on a stream -> slot -> message -> slot -> copy on a stream -> array
 #pragma once
@@ -18,15 +20,15 @@
 
 namespace hocket::movement {
 
-// A resource: slots in a GPU's memory, with equal numbers for outgoing and incoming data, and a
-// stream for the copies. One thread at a time.
+// Slots in a GPU's memory, as many for outgoing as for incoming data, and a stream for the copies.
+// Used by one thread at a time. A resource.
 class Slots {
  public:
-  // Makes at least one slot in each direction for each of `peers`. All ranks have slots of one
-  // size.
+  // Makes at least one slot in each direction for each of `peers` peers. The slots of all ranks
+  // have the same size.
   Slots(std::shared_ptr<const cuda::DeviceContext> device, int peers);
 
-  std::size_t bytes() const noexcept { return bytes_; }  // of a slot
+  std::size_t bytes() const noexcept { return bytes_; }  // length of a slot
   int each_way() const noexcept { return each_way_; }
   // Returns the address of a slot. The slots from `each_way()` on are for incoming data.
   std::byte* at(int slot) const noexcept;
@@ -40,12 +42,12 @@ class Slots {
   std::size_t bytes_;
   cuda::DeviceBuffer memory_;
   cuda::OwnedStream stream_;
-  std::vector<std::unique_ptr<cuda::OwnedEvent>> events_;  // one for each slot: its last copy
+  std::vector<std::unique_ptr<cuda::OwnedEvent>> events_;  // one for the last copy of each slot
 };
 
-// A resource: some messages in progress, at most one in each direction with a peer. It uses the
-// slots exclusively. The destructor cancels messages that have not ended; then nothing accesses the
-// arrays.
+// Some messages in progress, with each peer at most one in each direction. It uses the slots
+// exclusively. The destructor cancels messages that have not ended; after it nothing accesses the
+// arrays. A resource.
 class Conveyor {
  public:
   Conveyor(Slots& slots,
@@ -56,17 +58,20 @@ class Conveyor {
   Conveyor(const Conveyor&) = delete;
   Conveyor& operator=(const Conveyor&) = delete;
 
-  // Makes all possible progress. Returns true when all messages have ended.
+  // Makes all possible progress. Returns true when all messages have ended. Throws DeviceError if
+  // the other rank's message has another length.
   bool turn();
 
  private:
+  // The state of one message. All counts except `slots` are bytes.
   struct Flow {
     engine::DeviceMessage message;
-    std::size_t begun = 0;   // bytes of chunks that have or had a slot
-    std::size_t handed = 0;  // bytes that were given to the carrier
-    std::size_t ended = 0;
-    int slots = 0;  // number of slots that it has
+    std::size_t begun = 0;   // in chunks that have or had a slot
+    std::size_t handed = 0;  // given to the carrier
+    std::size_t ended = 0;   // in chunks that have ended
+    int slots = 0;           // number of slots that the message has now
   };
+  // A piece of a message that has a slot.
   struct Chunk {
     enum class State : std::uint8_t { kCopiedIn, kMoved, kCopiedOut, kDone };
     State state = State::kCopiedIn;
@@ -80,13 +85,14 @@ class Conveyor {
 
   std::vector<int>& free(Way way) { return way == Way::kSend ? free_out_ : free_in_; }
   void begin_chunks(std::size_t flow);
+  bool has_moved(Chunk& chunk) const;
   void advance(Chunk& chunk);
   engine::Envelope envelope(const Flow& flow) const;
 
   Slots& slots_;
   engine::PointToPoint& carrier_;
   const engine::Tag tag_;
-  int depth_ = 1;  // limit of a message's slots
+  int depth_ = 1;  // the most slots that a message may have at the same time
   std::vector<Flow> flows_;
   std::vector<int> free_out_;
   std::vector<int> free_in_;

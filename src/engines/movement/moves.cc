@@ -13,12 +13,12 @@ using Way = engine::DeviceMessage::Way;
 
 namespace {
 
-// Limit of the messages in progress in each direction.
+// Limit of the messages in one round, in each direction.
 constexpr int kAtOnce = 32;
-// Alignment of the pieces of a broadcast in bytes, because GPUs move whole lines.
+// Alignment of the pieces of a broadcast in bytes, because GPUs move whole cache lines.
 constexpr std::size_t kLine = 512;
 
-// Returns the piece of a broadcast that the root sends to its receiver `number`.
+// Returns the piece of a broadcast of `bytes` bytes that the root sends to its receiver `number`.
 Part piece_of(std::size_t bytes, int number, int receivers) {
   const std::size_t n = static_cast<std::size_t>(receivers);
   const std::size_t each = ((bytes + n - 1) / n + kLine - 1) / kLine * kLine;
@@ -26,6 +26,7 @@ Part piece_of(std::size_t bytes, int number, int receivers) {
   return {first, std::min(each, bytes - first)};
 }
 
+// Plans the moves of one rank in a call.
 class Builder {
  public:
   Builder(const Call& call, int rank, int size)
@@ -63,8 +64,8 @@ class Builder {
     if (bytes != 0) round.push_back({way, peer, data, bytes});
   }
 
-  // The root sends each of the others a piece, and these exchange the pieces. So the root sends no
-  // more than the array.
+  // The root sends a different piece to each other rank. Then these ranks exchange the pieces. So
+  // the root sends the array only once.
   void broadcast() {
     const int root = call_.signature.root;
     const std::size_t bytes = bytes_of(call_.signature);
@@ -118,8 +119,8 @@ class Builder {
     }
   }
 
-  // Carries all_gather and all_to_all: each rank exchanges with each, and begins with a different
-  // peer.
+  // Plans all_gather and all_to_all: each rank exchanges data with every rank. Each rank begins
+  // with a different peer.
   void exchange() {
     const bool same = engine::row_of(call_.signature.kind).gives == Has::kShare;
     const auto sent = [&](int peer) {

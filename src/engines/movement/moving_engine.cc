@@ -20,37 +20,42 @@ using engine::Signature;
 
 namespace {
 
-// Tags of messages outside collectives.
+// The tags of users' messages, and of the test messages in `prove`.
 constexpr engine::Tag kMessages = 1;
 constexpr engine::Tag kProofs = 2;
-// The tag of a call is its fingerprint, so different calls never match. The comparison of the
-// records reports them.
+// The tag of a collective call is its fingerprint with this bit. So messages of different calls
+// never match. The comparison of the ranks' records reports different calls.
 constexpr engine::Tag kCall = engine::Tag{1} << 63;
 
-// Below this size, copies through the host are faster, because direct transfers need a request and
-// an answer.
+// The least bytes of a collective that this engine carries. Below it, copies through the host are
+// faster, because a direct transfer needs a request and an answer.
 constexpr std::size_t kLeast = std::size_t{64} << 10;
-// They matter only for the comparison with other engines, which have better scores.
+// Rough costs: microseconds of latency, and bandwidth. They need not be exact, because other
+// engines for GPUs always have better scores.
 constexpr double kLatency = 60;
 constexpr double kBytesPerMicrosecond = 20'000;
 
-// Bytes that each rank sends to each other rank first. Libraries do not copy messages of this size.
+// Bytes of the test message that each rank sends to each other rank. Libraries move messages of
+// this size directly and do not copy them.
 constexpr std::size_t kProof = 64 * 1024;
 
-// A broken connection may mean that a rank has died, which other sources report more precisely.
+// The time between a broken connection and its report. The cause may be the death of a rank, which
+// other layers report more precisely within this time.
 constexpr auto kDoubt = std::chrono::seconds(1);
-// A thread that waits for a stream or a late peer need not poll all the time. Progress of other
-// messages must not delay its checks, so they depend on time alone.
+// A waiting thread first polls kSpins times. Then it pauses for kNap between two polls, because it
+// may wait long for a stream or a late peer. It checks for failures every kBetweenLooks. These
+// checks depend only on time, so that progress of other messages does not delay them.
 constexpr int kSpins = 2000;
 constexpr auto kNap = std::chrono::microseconds(30);
 constexpr auto kBetweenLooks = std::chrono::milliseconds(5);
 
+// The result of a rank's preparations, which it tells all ranks.
 struct MovementCard {
-  base::ShortSentence<120> why_not;
-  bool surprising = false;  // the reason should be logged
+  base::ShortSentence<120> why_not;  // why this rank cannot use the engine; empty: it can
+  bool surprising = false;           // the reason is an error of which users should be told
 };
 
-// Returns the bytes that an all-to-all in place reads. 0 for other calls.
+// Returns the length of the input of an all-to-all in place, in bytes. Returns 0 for other calls.
 std::size_t in_place_bytes(const Call& call, std::size_t size) {
   const Signature& s = call.signature;
   if (call.in != call.out || !engine::swaps_parts(s.kind)) return 0;
@@ -72,7 +77,7 @@ std::optional<engine::Score> MovingEngine::score(const Signature& s) const noexc
   const bool listed = engine::is_listed(s.kind);
   const bool grows = !listed && !engine::is_rooted(s.kind) && engine::has_parts(s.kind);
   const std::size_t bytes = bytes_of(s) * (grows ? static_cast<std::size_t>(mover_.size) : 1);
-  // In some v-forms no rank knows all sizes.
+  // In some v-forms no rank knows the sizes of all parts.
   const bool known = !listed || engine::counts_parts(s.kind);
   if (known && bytes < kLeast && !mover_.always) return std::nullopt;
   return engine::Score{kLatency + static_cast<double>(bytes) / kBytesPerMicrosecond};
@@ -80,8 +85,8 @@ std::optional<engine::Score> MovingEngine::score(const Signature& s) const noexc
 
 // --- Introduction -------------------------------------------------------------------------------
 
-// All ranks take all steps, whatever fails. A rank checks its own requirements before the others
-// wait for it.
+// All ranks take all collective steps, even if a step fails on some ranks. A rank makes its own
+// preparations before other ranks wait for it.
 void MovingEngine::connect(const engine::Introduction& introduction) {
   agree(introduction);
   MovementCard own;
@@ -110,7 +115,7 @@ void MovingEngine::connect(const engine::Introduction& introduction) {
   begin();
 }
 
-// Allocates the slots, and the data of the first test messages.
+// Allocates the slots, and the memory of the test messages.
 void MovingEngine::allocate() {
   const cuda::Driver& driver = device_->driver();
   slots_ = std::make_shared<Slots>(device_, mover_.size - 1);
@@ -126,9 +131,10 @@ void MovingEngine::allocate() {
        kProof);
 }
 
-// Each rank sends its number to each rank. The library also maps and registers its memory here,
-// which must not happen while streams wait for it. Half of the time is left for the next exchange
-// of the ranks. There a rank that fails early waits for the ranks that wait for it here.
+// Tests the connections: each rank sends a message filled with its rank number to each other rank.
+// The library also maps and registers the slots here, because it must not do so later while streams
+// wait for it. The test may use half of the remaining time. The other half is for the next exchange
+// of the ranks, in which a rank that fails early waits for the others.
 void MovingEngine::prove(const engine::Introduction& introduction) {
   const int size = mover_.size;
   const cuda::Driver& driver = device_->driver();
@@ -173,11 +179,12 @@ void MovingEngine::prove(const engine::Introduction& introduction) {
 
 // --- The communicator's thread ------------------------------------------------------------------
 
-// Waits and allocations here must not be part of a capture of other streams of this thread.
+// OutsideCapture keeps the waits and allocations here out of graph captures of other streams.
 void MovingEngine::enqueue(const Call& call, StreamRef stream) {
   const cuda::OutsideCapture outside(device_->driver());
   Call moved = call;
-  // In place, peers would write to data that has not been sent.
+  // In an all-to-all in place, received data would overwrite data that has not been sent yet. So
+  // this rank sends from a copy.
   if (const std::size_t bytes = in_place_bytes(call, static_cast<std::size_t>(mover_.size));
       bytes != 0) {
     void* copy = scratch(bytes);
@@ -194,8 +201,8 @@ void MovingEngine::exchange(std::span<const DeviceMessage> messages, StreamRef s
   carry(moves, kMessages, stream.handle());
 }
 
-// Calls follow each other on the device, so one buffer is enough for all. Smaller buffers may still
-// be in use, so they are kept.
+// Returns a buffer of at least `bytes` bytes. Calls run one after the other on the device, so all
+// calls use the same buffer. Smaller buffers are kept, because earlier calls may still use them.
 void* MovingEngine::scratch(std::size_t bytes) {
   if (scratches_.empty() || scratches_.back().bytes() < bytes) {
     scratches_.emplace_back(device_, std::bit_ceil(bytes));
@@ -213,37 +220,32 @@ void MovingEngine::carry(const Moves& moves, engine::Tag tag, cuda::Stream strea
   }
 }
 
-// Other layers detect deadlines and dead peers, and abort this engine.
+// Waits until `condition()` is true. `messages` are the messages whose connections the wait needs.
+// Other layers detect deadlines and dead peers, and then abort this engine.
 template <typename Condition>
 void MovingEngine::until(const Condition& condition, std::span<const DeviceMessage> messages) {
   std::optional<Deadline> doubt;
-  try {
-    Deadline next_look = Deadline::in(kBetweenLooks);
-    base::Naps naps(kNap, kSpins);
-    const auto is_over = [&](bool) {
-      if (condition()) return true;
-      if (messages_->progress()) naps.moved();
-      if (is_aborted()) {
-        throw DeviceError(
-            fmt::format("{}'s messages of this communicator have been aborted", mover_.library));
-      }
-      if (next_look.has_passed()) {
-        if (mover_.interrupted && mover_.interrupted()) throw DeviceError("it was interrupted");
-        look_for_breaks(messages, doubt);
-        next_look = Deadline::in(kBetweenLooks);
-      }
-      return false;
-    };
-    base::wait_until(is_over, naps);
-  } catch (const engine::EnvelopeMismatch& error) {
-    throw DeviceError(fmt::format("rank {} has sent {} bytes to this rank's GPU, which wanted {}",
-                                  error.received.peer,
-                                  error.received.count,
-                                  error.expected.count));
-  }
+  Deadline next_look = Deadline::in(kBetweenLooks);
+  base::Naps naps(kNap, kSpins);
+  const auto is_over = [&](bool) {
+    if (condition()) return true;
+    if (messages_->progress()) naps.moved();
+    if (is_aborted()) {
+      throw DeviceError(
+          fmt::format("{}'s messages of this communicator have been aborted", mover_.library));
+    }
+    if (next_look.has_passed()) {
+      if (mover_.interrupted && mover_.interrupted()) throw DeviceError("it was interrupted");
+      look_for_breaks(messages, doubt);
+      next_look = Deadline::in(kBetweenLooks);
+    }
+    return false;
+  };
+  base::wait_until(is_over, naps);
 }
 
-// Throws if a connection that the messages need has been lost for some time.
+// Throws if a connection that the messages need has been broken for kDoubt. `doubt` keeps the time
+// between the checks of one wait.
 void MovingEngine::look_for_breaks(std::span<const DeviceMessage> messages,
                                    std::optional<Deadline>& doubt) {
   const auto broken =

@@ -1,5 +1,5 @@
-// The common part of UCX's and MPI's engines for GPUs: collectives that only move data, and
-// messages, over a library's messages that reach GPUs' memory.
+// The common part of the engines for GPUs by UCX and by MPI. It carries collectives that only move
+// data, and messages. It uses the messages of a library that can access GPUs' memory.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@
 
 namespace hocket::movement {
 
-// The properties of such an engine. A value.
+// The properties of an engine that derives from MovingEngine. A value.
 struct Mover {
   std::string library;  // name of the library that carries the messages
   int rank = 0;         // in the group
@@ -31,14 +31,14 @@ struct Mover {
 
 // See engine::DeviceEngine. Carries calls that only move data. Other engines carry reductions.
 //
-// A call waits for the current work of its stream, and returns when the arrays have moved. It
-// cannot run asynchronously behind a stream that waits for a word, because of a deadlock. The
-// library needs the driver to move GPU memory. A thread that copies from such a stream to pageable
-// host memory blocks the driver until the stream has reached the copy.
+// A call waits for the current work of its stream, and returns when the arrays have moved. It could
+// not run asynchronously, with the stream waiting for a word in memory until the data has moved:
+// this could deadlock. The library needs the driver to move GPU memory. But the driver is blocked
+// while some thread copies from the waiting stream to pageable host memory.
 //
 // `connect` calls the functions of derived classes in this order: `agree`, `prepare`, `meet`,
-// `make_messages`, `begin`. `agree` and `meet` are collective. Only `prepare` may fail on one rank
-// alone. The others are told so, and no rank calls `meet`.
+// `make_messages`, `begin`. `agree` and `meet` are collective. Only `prepare` may fail on a single
+// rank. In this case all ranks learn of it, and no rank calls `meet`.
 class MovingEngine : public engine::DeviceEngine {
  public:
   MovingEngine(std::shared_ptr<const cuda::DeviceContext> device, Mover mover);
@@ -52,20 +52,21 @@ class MovingEngine : public engine::DeviceEngine {
   void abort() noexcept final { aborted_.store(true, std::memory_order_release); }
 
  protected:
-  // Agrees with the other ranks before `prepare`. Collective.
+  // Lets all ranks agree on something before `prepare`. Collective.
   virtual void agree(const engine::Introduction&) {}
-  // Makes this rank's own preparations. Throws Error if something is missing here.
+  // Makes the preparations that need only this rank. Throws Error if they fail.
   virtual void prepare() = 0;
-  // Makes the common preparations when all ranks are prepared. Collective. Returns why collectives
-  // should use another engine, which leaves only messages, or "". The result is equal on all ranks.
+  // Makes the common preparations when all ranks are prepared. Collective. Returns "" if this
+  // engine carries collectives and messages. Otherwise returns why it carries only messages. The
+  // result is equal on all ranks.
   virtual std::string meet(const engine::Introduction& introduction) = 0;
-  // Makes the carrier of the slots' bytes. It only accesses slots. So only slots must stay in place
-  // for a message that cannot be cancelled.
+  // Makes the carrier of the messages. It accesses only the slots. So if a message cannot be
+  // cancelled, only the slots must stay allocated.
   virtual std::unique_ptr<engine::PointToPoint> make_messages(
       const std::shared_ptr<Slots>& slots) = 0;
-  // Called when all ranks have seen that the connection works.
+  // Called when the test messages between all ranks have arrived.
   virtual void begin() {}
-  // Returns whether the connection to that rank is permanently lost.
+  // Returns whether the connection to a rank is permanently lost.
   virtual bool is_broken(int peer) noexcept = 0;
 
   const std::shared_ptr<const cuda::DeviceContext>& device() const noexcept { return device_; }
@@ -83,12 +84,12 @@ class MovingEngine : public engine::DeviceEngine {
 
   const std::shared_ptr<const cuda::DeviceContext> device_;
   const Mover mover_;
-  bool direct_ = false;  // agreed by all ranks
+  bool direct_ = false;  // this engine carries collectives; equal on all ranks
   std::shared_ptr<Slots> slots_;
-  std::optional<cuda::DeviceBuffer> proofs_;        // during `connect`
+  std::optional<cuda::DeviceBuffer> proofs_;        // the test messages; only during `connect`
   std::unique_ptr<engine::PointToPoint> messages_;  // destroyed before the slots
-  cuda::OwnedEvent here_;
-  std::vector<cuda::DeviceBuffer> scratches_;  // each is larger than the one before
+  cuda::OwnedEvent here_;                           // the work before a call on its stream
+  std::vector<cuda::DeviceBuffer> scratches_;       // in ascending order of size
   std::atomic<bool> aborted_{false};
 };
 

@@ -22,11 +22,12 @@ bool is_carried_by_mpi(const std::vector<engine::CollectiveEngine*>& engines,
   return best != nullptr && best->name() == kName;
 }
 
-// Returns the call of MPI that others made for a recorded call. A composed call consists of several
-// calls under one record. Absent: the record does not tell which of them it was.
+// Returns the MPI call that the other ranks made for a recorded call. A composed call consists of
+// several calls under one record. Returns nothing if the record does not tell which of these calls
+// it was.
 std::optional<engine::Signature> as_made(const engine::Signature& recorded) {
   if (recorded.kind == Kind::kBarrier) return engine::Signature{.kind = Kind::kBarrier};
-  if (is_listed(recorded.kind) && recorded.digest == engine::kAsksForCounts) {
+  if (is_listed(recorded.kind) && recorded.digest == engine::kMeetsAll) {
     const bool each = engine::swaps_parts(recorded.kind);
     return engine::Signature{.kind = each ? engine::regular_of(recorded.kind) : Kind::kAllGather,
                              .dtype = DType::kUInt64,
@@ -59,14 +60,15 @@ Elsewhere called_elsewhere(const engine::GroupSite& site, std::uint64_t sequence
       if (!own->refused) called = own->signature;
       continue;
     }
-    // When all ranks know of the refusal and have given up the call, a made-up call cannot be taken
-    // for data.
+    // Wait until every other rank has ended the call because of the refusal. If this rank made up
+    // for the call earlier, its zeros could complete the call on the other ranks. The other ranks
+    // would take the zeros for data.
     if (control.finished_sequence(rank) < sequence) return {};
     const auto theirs = control.find(rank, sequence);
     if (theirs && !theirs->refused) called = theirs->signature;
   }
   if (!called) return {.known = true};
-  // These calls use messages, whatever the engines are.
+  // These composed calls always use messages and never an engine of collectives.
   const engine::Made by = engine::made_of(called->kind, called->digest);
   if (by == engine::Made::kExtremes || by == engine::Made::kByOperator) return {.known = true};
   if (const auto made = as_made(*called)) {

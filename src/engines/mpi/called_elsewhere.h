@@ -1,5 +1,5 @@
-// Finds, from the records of other ranks, the call that they made with a number that this rank did
-// not call by MPI.
+// Finds the MPI call that the other ranks made under a number for which this rank made no MPI call.
+// The information is in the records of the other ranks.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,8 @@
 
 namespace hocket::engines::mpi {
 
-// `given_up`: this rank called it by MPI, and MPI had not begun it. `site` is that of the group.
+// `given_up` says that this rank's engine started the call, but ended it before MPI had begun it.
+// `site` is the site of the group.
 Elsewhere called_elsewhere(const engine::GroupSite& site, std::uint64_t sequence, bool given_up);
 
 }  // namespace hocket::engines::mpi

@@ -19,8 +19,8 @@ void ClosedGroup::end(bool is_quiet) noexcept {
   hold_.reset();
 }
 
-// Returns whether all ranks have closed the group after the same calls, and no call was abandoned
-// in it. Absent: some ranks have not closed it yet.
+// Returns whether all ranks have closed the group after the same calls, without a refused or failed
+// call. Returns nothing if some ranks have not closed the group yet.
 std::optional<bool> ClosedGroup::is_quiet() const noexcept {
   control::GroupControl control(*group_.host, group_.block, group_.rank, group_.places);
   const control::Succession words(control);

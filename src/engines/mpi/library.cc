@@ -19,13 +19,13 @@ namespace hocket::engines::mpi {
 namespace {
 
 struct ShimKind {
-  const char* name;            // of the shim
-  std::string_view title;      // for people, and the launcher's name for itself
-  const char* files[2];        // names for the dynamic linker
-  const char* debian_headers;  // package that a build of the shim needs
+  const char* name;            // in the file name of the shim
+  std::string_view title;      // name for users; launchers use the same name
+  const char* files[2];        // names of MPI's library for the dynamic linker
+  const char* debian_headers;  // Debian package with the headers for the shim
 };
-// The last loaded library counts, because a library with the standard ABI may be built on another
-// one.
+// The kinds of MPI, in ascending priority. If several are loaded, `find` takes the last of them: a
+// library with the standard ABI may be built on another MPI, which is then also loaded.
 constexpr std::array kKinds{
     ShimKind{"openmpi", "Open MPI", {"libmpi.so.40", nullptr}, "libopenmpi-dev"},
     ShimKind{"mpich", "MPICH", {"libmpich.so.12", "libmpi.so.12"}, "libmpich-dev"},
@@ -34,9 +34,9 @@ constexpr std::array kKinds{
 };
 constexpr const ShimKind& kStandard = kKinds.back();
 
-// Loads an MPI so that the shim finds its functions. `flags` may limit this to a library that is
-// already loaded. The handle is never closed, because an MPI must not be unloaded while it is in
-// use.
+// Loads the library of an MPI, so that the shim finds its functions. With RTLD_NOLOAD in `flags`,
+// only finds a library that is already loaded. The handle is never closed, because an MPI must not
+// be unloaded while it is in use.
 bool open(const ShimKind& kind, int flags) {
   for (const char* file : kind.files) {
     if (file != nullptr && ::dlopen(file, RTLD_LAZY | flags) != nullptr) return true;
@@ -57,11 +57,11 @@ std::string shim_of(const ShimKind& kind) {
   return fmt::format("{}/libhocket_mpi_{}.so", folder_of_this_library(), kind.name);
 }
 
-// The memory of abandoned messages.
+// The memory of abandoned messages. The mutex guards both lists.
 struct GivenUp {
   std::mutex mutex;
-  std::vector<std::shared_ptr<void>> ended;  // of messages that have ended since
-  std::vector<std::shared_ptr<void>> kept;
+  std::vector<std::shared_ptr<void>> ended;  // of messages that have ended; freed by `sweep`
+  std::vector<std::shared_ptr<void>> kept;   // never freed; see `keep`
 };
 GivenUp& given_up() {
   static auto* all = new GivenUp;  // the exit of the process reads it
@@ -84,8 +84,9 @@ void fold(std::int32_t dtype, std::int32_t op, void* inout, const void* in, std:
 
 Comm::~Comm() { library_->release(handle_); }
 
-// The right to call MPI. A call may move any message in progress. It may need the current context
-// for GPUs' memory, and may run while this thread captures a graph.
+// The right to call MPI. It holds the lock, makes the GPU's context current, and keeps MPI's work
+// out of graph captures. The last two are needed because any MPI call may move any message in
+// progress, and may access GPUs' memory for it.
 class MpiLibrary::Turn {
  public:
   explicit Turn(const MpiLibrary& library) : lock_(library.mutex_) {
@@ -114,7 +115,7 @@ FoundMpi MpiLibrary::find(const std::string& launcher) {
           "Open MPI or MPICH, or import mpi4py first";
       return found;
     }
-    // Newer launchers may have only the library with the standard ABI.
+    // A newer launcher may come with only the library for the standard ABI.
     const bool is_standard = !open(*own, RTLD_LOCAL) && open(kStandard, RTLD_LOCAL);
     chosen = is_standard ? &kStandard : &*own;
   }
@@ -137,8 +138,8 @@ FoundMpi MpiLibrary::load(std::string_view title) {
         chosen->debian_headers);
     return found;
   }
-  // A shim in a wheel is not linked with an MPI. It finds MPI's functions among the globally loaded
-  // ones.
+  // A shim in a Python wheel is not linked with an MPI. It finds MPI's functions among the symbols
+  // of globally loaded libraries.
   const bool is_open = open(*chosen, RTLD_GLOBAL);
   void* handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (handle == nullptr) {
@@ -156,8 +157,8 @@ FoundMpi MpiLibrary::load(std::string_view title) {
     found.why_not = fmt::format("{} is of another version of hocket", file);
     return found;
   }
-  // All worlds that use one MPI take turns. These objects are never freed, because their users may
-  // outlive the process's globals.
+  // One object for each MPI, so that all worlds of the process use the same lock. These objects are
+  // never freed, because their users may outlive the process's globals.
   static std::mutex& mutex = *new std::mutex;
   static auto& made = *new std::array<std::shared_ptr<MpiLibrary>, kKinds.size()>;
   const std::lock_guard lock(mutex);
@@ -195,7 +196,8 @@ void MpiLibrary::start() {
     throw InvalidArgument("engine mpi: MPI_Finalize was called before hocket::init");
   }
   Threads threads{};
-  // Libraries are never freed, so this one exists when the process exits.
+  // The shim may call at_end when the process exits. `used_` still exists then, because this object
+  // is never freed.
   require(shim_->start(&fold, {.run = &MpiLibrary::at_end, .self = &used_}, &threads),
           "MPI_Init_thread");
   if (threads == Threads::kOne) {
@@ -325,7 +327,7 @@ void MpiLibrary::use(std::shared_ptr<const cuda::DeviceContext> device) {
   used_.store(device_.get(), std::memory_order_release);
 }
 
-// It does not take the lock: when the process exits, a thread that holds it may never continue.
+// Does not take the lock, because a thread that holds it may never continue when the process exits.
 void MpiLibrary::at_end(void* used, const LastSteps& last) {
   const auto* device = static_cast<const UsedDevice*>(used)->load(std::memory_order_acquire);
   if (device == nullptr) return finish(last);
@@ -334,17 +336,18 @@ void MpiLibrary::at_end(void* used, const LastSteps& last) {
   if (guard.is_current() || !last.has_left()) finish(last);
 }
 
-// Others may be about to do their part, or never do it; a send that was never made needs none. If
-// abandoned requests do not end, the process ends without MPI_Finalize.
+// Waits for abandoned requests, because other ranks may do their parts soon. After one second it
+// cancels the receives. If the requests do not end within five seconds, the process ends without
+// MPI_Finalize.
 void MpiLibrary::finish(const LastSteps& last) {
   std::optional<base::Deadline> until_withdrawn = base::Deadline::in(std::chrono::seconds(1));
-  const auto is_settled = [&] {
+  const auto have_all_ended = [&] {
     const bool withdraws = until_withdrawn && until_withdrawn->has_passed();
     if (withdraws) until_withdrawn.reset();
-    return last.settle(withdraws);
+    return last.test(withdraws);
   };
   const auto deadline = base::Deadline::in(std::chrono::seconds(5));
-  if (base::poll_until(is_settled, deadline, std::chrono::milliseconds(1))) last.finalize();
+  if (base::poll_until(have_all_ended, deadline, std::chrono::milliseconds(1))) last.finalize();
 }
 
 void MpiLibrary::end() noexcept {

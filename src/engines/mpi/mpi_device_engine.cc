@@ -23,7 +23,8 @@ MpiDeviceEngine::MpiDeviceEngine(std::shared_ptr<const cuda::DeviceContext> devi
                                  MpiDeviceOptions options)
     : MovingEngine(std::move(device), mover_of(options)), options_(std::move(options)) {}
 
-// An MPI without GPU support would take such an address for one of the host, and crash the process.
+// Requires that MPI supports GPUs' memory. An MPI without this support would take the address of
+// GPU memory for a host address, and crash the process.
 void MpiDeviceEngine::prepare() {
   MpiLibrary::sweep();
   MpiLibrary& library = options_.comm->library();

@@ -11,18 +11,19 @@ namespace hocket::engines::mpi {
 
 // Options of the engine. A value.
 struct MpiDeviceOptions {
-  std::shared_ptr<Comm> comm;  // of the group; so far only collectives were called in it
+  std::shared_ptr<Comm> comm;  // communicator of the group, in which no other messages are sent
   int rank = 0;
   int size = 1;
-  // Use MPI even if it does not confirm that it supports GPUs' memory, and for collectives of any
-  // size.
+  // Use MPI even if it does not confirm that it supports GPUs' memory. Also use it for collectives
+  // of any size.
   bool always = false;
   // Returns whether the user wants the waiting thread to stop.
   std::function<bool()> interrupted;
 };
 
-// Other engines make reductions. MPI computes nonblocking reductions on the host, and those of Open
-// MPI 4.1 crash on GPUs' memory. MPI is called only while a call waits.
+// See movement::MovingEngine. It carries no reductions, because MPI computes nonblocking reductions
+// on the host, and Open MPI 4.1 crashes in them on GPUs' memory. It calls MPI only while a call
+// waits.
 class MpiDeviceEngine final : public movement::MovingEngine {
  public:
   MpiDeviceEngine(std::shared_ptr<const cuda::DeviceContext> device, MpiDeviceOptions options);
@@ -31,7 +32,7 @@ class MpiDeviceEngine final : public movement::MovingEngine {
 
  private:
   void prepare() override;
-  std::string meet(const engine::Introduction&) override { return {}; }  // MPI has done so
+  std::string meet(const engine::Introduction&) override { return {}; }
   std::unique_ptr<engine::PointToPoint> make_messages(
       const std::shared_ptr<movement::Slots>& slots) override;
   bool is_broken(int peer) noexcept override;

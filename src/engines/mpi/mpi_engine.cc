@@ -22,23 +22,24 @@ using engine::Task;
 
 namespace {
 
-// MPI fails if the parts of a call do not fit together. The ranks' records are known here by then,
-// or soon, and explain the failure better.
+// The time between an error of MPI and its report. MPI fails if the calls of the ranks differ. Then
+// the records of the ranks explain the failure better, and they arrive within this time.
 constexpr std::chrono::seconds kForAnExplanation{3};
 
-// The flight of a task. Abandoned with the task.
-class Boarded {
+// Owns the Flight of one task. If the task is destroyed before the call has ended, the Flight is
+// left to MPI, which may still use its memory. A resource.
+class OwnedFlight {
  public:
-  explicit Boarded(MpiLibrary& library) : library_(library) {}
-  ~Boarded() {
+  explicit OwnedFlight(MpiLibrary& library) : library_(library) {}
+  ~OwnedFlight() {
     if (flight_->request != nullptr) {
       library_.abandon(std::move(flight_));
     } else if (flight_->failed) {
-      static_cast<void>(flight_.release());  // no request is left that would say when MPI is done
+      static_cast<void>(flight_.release());  // never freed: nothing tells when MPI is done with it
     }
   }
-  Boarded(const Boarded&) = delete;
-  Boarded& operator=(const Boarded&) = delete;
+  OwnedFlight(const OwnedFlight&) = delete;
+  OwnedFlight& operator=(const OwnedFlight&) = delete;
   Flight& flight() noexcept { return *flight_; }
 
  private:
@@ -48,7 +49,7 @@ class Boarded {
 
 }  // namespace
 
-// Estimates the time of the best algorithm over the same network, plus two copies.
+// Estimates the time as that of the fastest algorithm over the same network, plus two copies.
 std::optional<Score> MpiEngine::score(const Signature& s) const noexcept {
   if (s.memory != MemoryKind::kHost || !kCarries.has(s.kind)) return std::nullopt;
   const auto n = static_cast<std::uint64_t>(facts_.size);
@@ -57,18 +58,14 @@ std::optional<Score> MpiEngine::score(const Signature& s) const noexcept {
   if (s.count > (whole ? most : most / n)) return std::nullopt;
   const algorithm::NetworkCosts& network =
       facts_.one_host ? algorithm::kSharedMemory : algorithm::kTcp;
-  double least = 0;
-  for (const algorithm::Way& way : algorithm::ways_of(s.kind)) {
-    const double time =
-        algorithm::predicted_us(way.algorithm, s, facts_.size, network, algorithm::Pieces{});
-    if (least == 0 || time < least) least = time;
-  }
+  const double least = algorithm::least_predicted_us(s, facts_.size, network, algorithm::Pieces{});
   return Score{least + 2 * network.gamma * static_cast<double>(bytes_of(s))};
 }
 
 Task MpiEngine::start(const Call& call) { return carry(call); }
 
-// Forgets the oldest ones, as the other ranks do.
+// Records a call that this rank has not made by MPI. Every rank keeps only the latest kMost such
+// calls.
 void MpiEngine::leave_out(Skipped skipped) {
   constexpr std::size_t kMost = 16;
   if (!elsewhere_) return;
@@ -78,7 +75,8 @@ void MpiEngine::leave_out(Skipped skipped) {
 
 void MpiEngine::skip(std::uint64_t sequence) { leave_out({.sequence = sequence}); }
 
-// A call whose task may end before MPI has begun it.
+// A guard for a task that may end before MPI has begun its call. In this case the destructor
+// records the call as left out.
 class MpiEngine::Begun {
  public:
   Begun(MpiEngine& engine, std::uint64_t sequence) : engine_(engine), sequence_(sequence) {}
@@ -95,7 +93,8 @@ class MpiEngine::Begun {
   bool begun_ = false;
 };
 
-// Takes part in a call of the other ranks. Its results are not used.
+// Makes up for a call that the other ranks have made: makes the same call with zeros. The results
+// are not used.
 void MpiEngine::make_up(std::uint64_t sequence, const Signature& signature) {
   if (is_listed(signature.kind) || !is_carried(signature.kind)) {
     throw Error(
@@ -134,8 +133,8 @@ Task MpiEngine::carry(Call call) {
     skipped_.pop_front();
     if (found.signature) make_up(sequence, *found.signature);
   }
-  Boarded boarded(library);
-  Flight& flight = boarded.flight();
+  OwnedFlight owned(library);
+  Flight& flight = owned.flight();
   stage_in(flight, call, facts_);
   library.begin(*comm_, flight);
   begun.set();

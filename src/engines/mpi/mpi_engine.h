@@ -14,27 +14,28 @@
 
 namespace hocket::engines::mpi {
 
-// The call that other ranks made with a number that this rank refused. A value.
+// The MPI call that the other ranks made under a number for which this rank made no MPI call. This
+// rank refused the call, or ended it before MPI began it. A value.
 struct Elsewhere {
-  bool known = false;                               // false: ask again
-  std::optional<engine::Signature> signature = {};  // absent: MPI does not carry the call
+  bool known = false;                               // false: not known yet; ask again
+  std::optional<engine::Signature> signature = {};  // absent: MPI did not carry the call
 };
 
-// See engine::CollectiveEngine. It supports host memory, and all element types and operators;
-// hocket's kernels compute those that MPI lacks. Reductions round once, in the order that MPI
-// chooses.
+// See engine::CollectiveEngine. It supports host memory, and all element types and operators.
+// hocket's kernels compute the operators that MPI lacks. Reductions round once, in the order that
+// MPI chooses.
 //
-// MPI cannot cancel a call. So it gets copies of the arrays, and an abandoned call keeps its
-// copies. MPI makes progress only when it is called, so a waiting thread polls it.
+// MPI cannot cancel a call. So MPI gets copies of the arrays, and an abandoned call keeps its
+// copies. MPI makes progress only while it is called, so a waiting thread polls MPI.
 //
-// MPI cannot skip a call either. If this rank refuses a call that the others have begun, MPI would
-// match its next call with that one. So this rank first makes the same call as the others, without
-// data.
+// MPI cannot skip a call either. If this rank refuses a call that the other ranks have begun, MPI
+// would match this rank's next call with the refused call. So before its next call, this rank makes
+// up for the refused call: it makes the same call as the other ranks, with zeros as data.
 class MpiEngine final : public engine::CollectiveEngine {
  public:
   using Ask = std::function<Elsewhere(std::uint64_t sequence, bool given_up)>;
-  // `ring` wakes the threads that wait on this rank, so that they poll instead of sleeping.
-  // `elsewhere` finds the call for a number that this rank has not called by this engine.
+  // `ring` wakes the waiting threads of this rank, so that they poll instead of sleeping.
+  // `elsewhere` returns the MPI call that the other ranks made under a number; see Elsewhere.
   MpiEngine(std::shared_ptr<Comm> comm,
             const engine::GroupFacts& facts,
             std::function<void()> ring = {},
@@ -59,7 +60,7 @@ class MpiEngine final : public engine::CollectiveEngine {
   Ask elsewhere_;
   struct Skipped {
     std::uint64_t sequence = 0;
-    bool given_up = false;  // this engine called it here, and it ended before MPI had begun it
+    bool given_up = false;  // this engine started the call, but it ended before MPI had begun it
   };
   class Begun;
   void leave_out(Skipped skipped);

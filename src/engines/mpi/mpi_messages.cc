@@ -14,7 +14,7 @@ using engine::MessageId;
 
 namespace {
 
-constexpr int kWords = 0;  // MPI's tag of words; higher tags are for messages
+constexpr int kWords = 0;  // MPI's tag of all words; higher tags are for messages
 constexpr int kLastTag = 32767;
 
 }  // namespace
@@ -25,7 +25,7 @@ MpiMessages::MpiMessages(std::shared_ptr<Comm> comm, int size, std::shared_ptr<v
       memory_(std::move(memory)),
       last_tags_(static_cast<std::size_t>(size)) {}
 
-// Refused senders may have been told meanwhile. Nothing is sent any more, even to ready receivers.
+// Cancels all messages. Sends whose receivers become ready now are not started any more.
 MpiMessages::~MpiMessages() {
   waiting_.clear();
   try {
@@ -44,7 +44,7 @@ MpiMessages::~MpiMessages() {
 
 std::uint32_t MpiMessages::allocate() {
   if (free_.empty()) {
-    free_.reserve(messages_.size() + 1);  // so that free_slot never allocates
+    free_.reserve(messages_.size() + 1);  // so that `free` never allocates
     messages_.emplace_back();
     return static_cast<std::uint32_t>(messages_.size() - 1);
   }
@@ -62,7 +62,8 @@ void MpiMessages::require_whole() const {
   if (spoilt_) throw DeviceError("a message of GPUs' memory that was called off is still MPI's");
 }
 
-// `is_broken` tells the waiting threads. Others may know of a death that caused the error.
+// Records an error of MPI. Waiting threads see it by `is_broken`. This does not fail the group: the
+// cause may be the death of a rank, which other layers report more precisely.
 void MpiMessages::break_off(const char* what) noexcept {
   if (std::exchange(broken_, true)) return;
   MpiLibrary::keep(memory_);
@@ -99,8 +100,8 @@ MessageId MpiMessages::recv(const Envelope& from, std::span<std::byte> bytes) {
   const std::uint32_t index = allocate();
   Message& message = messages_[index];
   int& tag = last_tags_[static_cast<std::size_t>(from.peer)];
-  tag = tag == kLastTag ? kWords + 1 : tag + 1;  // the number of receives in progress is always
-                                                 // smaller
+  // Tags may be reused, because far fewer than kLastTag receives are in progress.
+  tag = tag == kLastTag ? kWords + 1 : tag + 1;
   message = {.state = Message::State::kMoving,
              .receives = true,
              .envelope = from,
@@ -150,7 +151,7 @@ void MpiMessages::cancel(MessageId id) noexcept {
   std::erase(waiting_, index);
   if (message.request != nullptr) {
     spoilt_ = true;
-    // A sender that was refused will not send.
+    // A sender that found a different length never sends, so the receive can be cancelled.
     if (message.state == Message::State::kMismatch) library_.withdraw(message.request);
     library_.abandon(message.request, memory_);
   }
@@ -190,7 +191,7 @@ void MpiMessages::tell(int peer, Word word) {
   }
 }
 
-// Reads the words one after the other, in the order of sending.
+// Receives and handles words, one after the other, in the order in which each peer sent them.
 bool MpiMessages::take_words() {
   bool moved = false;
   while (true) {
@@ -240,13 +241,15 @@ void MpiMessages::take(int peer, const Word& word) {
   answer(message, word);
 }
 
+// Starts a send whose receiver is ready, or refuses if the receiver expects a different length.
 void MpiMessages::answer(Message& message, const Word& word) {
   if (word.count == message.envelope.count) {
     message.state = Message::State::kMoving;
     message.tag = word.mpi_tag;
     return post(message);
   }
-  message.state = Message::State::kRefused;
+  message.state = Message::State::kMismatch;
+  message.received.count = word.count;
   tell(message.envelope.peer,
        {.tag = word.tag,
         .count = message.envelope.count,

@@ -1,19 +1,20 @@
-// Messages between GPUs' memories over MPI's messages.
+// Messages between the memories of GPUs, over MPI's messages.
 //
-// MPI cannot cancel a send, nor a receive that was matched. So it gets no memory before both sides
-// are ready:
+// MPI can cancel neither a send nor a receive that was matched. So it gets the memory of a message
+// only when both sides are ready:
 //
 //   receiver                                 sender
 //   posts its receive with a new MPI tag
 //   sends the word "ready" ----------------> matches it with its send
-//            <------------------------------ sends the bytes with that tag
+//            <------------------------------ sends the bytes with this MPI tag
 //
-// The word travels in host memory and describes the expected message. MPI never sees a message that
-// is not wanted, and the words reveal messages of different lengths.
+// A *word* is a small control message in host memory. "ready" describes the expected message. So
+// MPI never gets a message that no receive expects, and the sender notices a different length
+// before it sends.
 //
-// A message that is cancelled later belongs to MPI until it ends, and so does its memory. No new
-// message is started after that. The group has failed, because it cannot know whose bytes still
-// arrive.
+// If a message is cancelled after MPI got its memory, the message and the memory belong to MPI
+// until the message ends. The group has then failed and starts no new message: bytes may still
+// arrive, and nothing tells for which message.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +28,12 @@
 
 namespace hocket::engines::mpi {
 
-// See engine::PointToPoint. It differs in that `cancel` may leave a message with MPI. Every receive
-// names its source rank.
+// See engine::PointToPoint, with two differences. After `cancel`, MPI may still access the
+// message's memory. Every receive must name its source rank.
 class MpiMessages final : public engine::PointToPoint {
  public:
-  // `comm` is the communicator of the group; no other object sends messages in it. `memory`
-  // contains the bytes of all messages.
+  // `comm` is the communicator of the group; no other object may send messages in it. `memory` owns
+  // the memory in which the bytes of all messages lie.
   MpiMessages(std::shared_ptr<Comm> comm, int size, std::shared_ptr<void> memory);
   ~MpiMessages() override;
   MpiMessages(const MpiMessages&) = delete;
@@ -44,33 +45,32 @@ class MpiMessages final : public engine::PointToPoint {
   bool progress() override;
   void cancel(engine::MessageId message) noexcept override;
 
-  // Returns whether MPI has reported an error. Then no message makes progress. The error was
-  // logged.
+  // Returns whether MPI has reported an error, which was logged. Then no message makes progress.
   bool is_broken() const noexcept { return broken_; }
 
  private:
   struct Message {
     enum class State : std::uint8_t {
       kFree,
-      kWaiting,   // send: its receiver is not ready
-      kMoving,    // MPI has it
-      kRefused,   // send: the receiver reported that it expects something else
-      kMismatch,  // receive: the sender has something else
+      kWaiting,   // send: the receiver is not ready
+      kMoving,    // MPI has the memory
+      kMismatch,  // the other rank has a different length
     };
     State state = State::kFree;
     bool receives = false;
-    engine::Envelope envelope;  // as this side passed it
-    engine::Envelope received;  // as the other side passed it
+    engine::Envelope envelope;  // as passed on this rank
+    engine::Envelope received;  // as passed on the other rank
     std::byte* bytes = nullptr;
     std::size_t size = 0;
     int tag = 0;  // MPI's tag
     void* request = nullptr;
   };
-  // A control message between ranks, in host byte order: all ranks of a job run one build.
+  // A control message between ranks. It is in host byte order, because all ranks of a job run the
+  // same build.
   struct Word {
     enum class Type : std::uint32_t { kReady, kRefuse };
-    std::uint64_t tag = 0;    // hocket's tag
-    std::uint64_t count = 0;  // of the rank that sends the word
+    std::uint64_t tag = 0;    // hocket's tag of the message
+    std::uint64_t count = 0;  // length of the message on the rank that sends the word
     Type type = Type::kReady;
     std::int32_t mpi_tag = 0;
   };
@@ -99,15 +99,15 @@ class MpiMessages final : public engine::PointToPoint {
   const std::shared_ptr<void> memory_;
   std::vector<Message> messages_;
   std::vector<std::uint32_t> free_;
-  std::vector<std::uint32_t> waiting_;  // sends, in order
-  std::list<Ready> ready_;              // receivers whose sends have not been made yet, in order
+  std::vector<std::uint32_t> waiting_;  // sends whose receivers are not ready, in order
+  std::list<Ready> ready_;              // words of receivers whose sends are not there, in order
   std::vector<int> last_tags_;          // the last MPI tag given out, for each peer
-  std::list<Flying> leaving_;
-  std::optional<Flying> coming_;
+  std::list<Flying> leaving_;           // words that this rank sends
+  std::optional<Flying> coming_;        // the word that this rank receives now
   int coming_from_ = 0;
-  bool moved_ = false;  // a message has ended since the last query
+  bool moved_ = false;  // a message has ended since the last `progress`
   bool broken_ = false;
-  bool spoilt_ = false;  // MPI still has a cancelled message
+  bool spoilt_ = false;  // MPI still has the memory of a cancelled message
 };
 
 }  // namespace hocket::engines::mpi

@@ -25,8 +25,8 @@ constexpr base::SettingRow kRows[]{
      "GPUs' arrays by MPI: never (default), auto (where it says it knows CUDA), always"},
 };
 
-// Starts and ends one of the MPIs that this build supports, which may crash or hang. Returns its
-// name and what it says about GPUs' memory: "Open MPI v4.1.4 says no".
+// Starts and ends one of the MPIs that this build supports. This may crash or hang. Returns the
+// name of the MPI and its answer about GPUs' memory, for example "Open MPI v4.1.4 says no".
 std::string look_at(const std::string& which) {
   const auto found = MpiLibrary::load(which);
   if (!found.library) return fmt::format("{} cannot be had ({})", which, found.why_not);
@@ -40,8 +40,8 @@ std::string look_at(const std::string& which) {
                                              : "nothing");
 }
 
-// Returns the text that a rank gives to the others: its number in MPI's world, then facts that must
-// be equal on all ranks.
+// Returns the text that a rank gives to all ranks: its rank in MPI's world, then facts that must be
+// equal on all ranks.
 std::string card_of(MpiLibrary& library) {
   int rank = 0;
   int size = 1;
@@ -53,7 +53,8 @@ std::string text_of(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Returns the number in a card. Absent: the card belongs to another MPI job than `own`.
+// Returns the rank in MPI's world that `card` contains. Returns nothing if `card` and `own` belong
+// to different MPI jobs.
 std::optional<int> number_in(const std::string& card, const std::string& own) {
   const std::size_t end = card.find('\n');
   if (end == std::string::npos) return std::nullopt;
@@ -74,7 +75,7 @@ engine::Use MpiProvider::use(engine::Ranks ranks) const noexcept {
 
 std::span<const base::SettingRow> MpiProvider::settings() const noexcept { return kRows; }
 
-// If there are GPUs, the note also has what each MPI says about their memory.
+// If there are GPUs, the note also has the answer of each MPI about GPUs' memory.
 std::optional<Engine> MpiProvider::probe(const Machine& machine) const {
   const std::vector<std::string> mpis = MpiLibrary::built_for();
   Engine mpi{.name = std::string(name()), .available = !mpis.empty(), .note = {}};
@@ -132,7 +133,7 @@ std::unique_ptr<engine::CollectiveEngine> MpiProvider::make_collectives(
     members.push_back(ranks_[static_cast<std::size_t>(rank)]);
   }
   groups_.look_at_closed();
-  // Groups that are made at the same time have no common rank, so one tag is enough.
+  // All groups use the same tag, because groups that are made at the same time have no common rank.
   constexpr int kTag = 17;
   const auto made = library_->create(*everybody_, members, kTag);
   groups_.add(site, made);

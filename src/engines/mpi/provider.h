@@ -12,26 +12,26 @@
 
 namespace hocket::engines::mpi {
 
-// See engine::Provider. `join` starts MPI. Messages of MPI ring no doorbell, so a waiting thread
-// has to poll.
+// See engine::Provider. `join` starts MPI. MPI's messages ring no doorbell, so a waiting thread
+// must poll.
 class MpiProvider final : public engine::Provider {
  public:
   std::string_view name() const noexcept override { return kName; }
   engine::Use use(engine::Ranks ranks) const noexcept override;
   bool serves(MemoryKind) const noexcept override { return true; }
   std::span<const base::SettingRow> settings() const noexcept override;
-  void configure() override;  // HOCKET_MPI_GPUS
+  void configure() override;  // reads HOCKET_MPI_GPUS
   std::optional<Engine> probe(const Machine& machine) const override;
 
   bool introduces() const noexcept override { return true; }
   std::vector<std::byte> join(const engine::JobSite& site) override;
   void meet(const std::vector<std::vector<std::byte>>& cards) override;
-  // From now on MPI can neither make communicators nor be finalized.
+  // After this call MPI can neither make communicators nor be finalized.
   void forsake() noexcept override;
 
   bool has_collectives() const noexcept override { return true; }
-  // Makes MPI's communicator, collective over the group's members. Returns none for the remaining
-  // ranks of a broken job.
+  // Makes an MPI communicator for the group. Collective among the group's members. Returns null if
+  // the job has lost ranks.
   std::unique_ptr<engine::CollectiveEngine> make_collectives(
       const engine::GroupSite& site) override;
 
@@ -46,8 +46,8 @@ class MpiProvider final : public engine::Provider {
 
  private:
   movement::UseGpus gpus_ = movement::UseGpus::kNever;
-  int own_ = 0;             // this rank's number in hocket's world
-  std::string card_;        // the text that it gave to the others
+  int own_ = 0;             // this rank in hocket's world
+  std::string card_;        // the text that this rank gave to all ranks; see card_of
   std::vector<int> ranks_;  // ranks in MPI's world, by rank in hocket's world
   std::shared_ptr<MpiLibrary> library_;
   std::shared_ptr<Comm> everybody_;  // MPI's world

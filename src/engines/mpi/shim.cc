@@ -1,5 +1,5 @@
-// The source of all shims. Each is compiled with one MPI's mpi.h into a library of its own; see
-// abi.h.
+// The source of all shims. It is compiled once for each MPI, with that MPI's mpi.h, into a separate
+// library; see abi.h.
 #include <dlfcn.h>
 #include <mpi.h>
 
@@ -25,17 +25,17 @@ struct Comm {
 };
 struct ShimRequest {
   MPI_Request request;
-  std::uint64_t comm;     // number of its communicator
+  std::uint64_t comm;     // Comm::number of its communicator
   bool receives = false;  // the request is a receive
 };
 
-// An abandoned request.
+// An abandoned request. `release` frees `memory` when the request has ended.
 struct GivenUp {
   ShimRequest* request;
   void (*release)(void* memory);
   void* memory;
 };
-bool is_forsaken = false;  // MPI would wait for a rank that has died
+bool is_forsaken = false;  // a rank has died, for which MPI_Finalize would wait
 void forsake() { is_forsaken = true; }
 
 std::vector<GivenUp>& given_up() {
@@ -43,13 +43,14 @@ std::vector<GivenUp>& given_up() {
   return *all;
 }
 
-// Communicators without users that still have abandoned requests.
+// Communicators that have no users any more but still have abandoned requests.
 std::vector<Comm>& left() {
   static auto* all = new std::vector<Comm>;
   return *all;
 }
-// Communicators in which a call failed. MPI does not report the state of the call's other parts. A
-// new communicator that reuses such a number could receive their data.
+// The numbers of communicators in which a call failed. They are never freed: other parts of the
+// failed call may still move data, and MPI does not report their state. A new communicator that
+// reuses MPI's identifier could receive this data.
 std::vector<std::uint64_t>& broken() {
   static auto* all = new std::vector<std::uint64_t>;
   return *all;
@@ -67,7 +68,7 @@ void version(char* text, std::size_t size) {
   char full[MPI_MAX_LIBRARY_VERSION_STRING] = {};
   int length = 0;
   MPI_Get_library_version(full, &length);
-  // The name is the beginning of the first line.
+  // Keep only the name, which is the beginning of the first line.
   full[std::strcspn(full, "\n,")] = '\0';
   std::snprintf(text, size, "%s", full);
   for (char* at = text; *at != '\0'; ++at) {
@@ -93,27 +94,54 @@ bool is_finalized() {
   return flag != 0;
 }
 
-// Releases requests that have ended, with their memory. Returns true if none is left.
-bool settle() {
-  const auto ended = std::erase_if(given_up(), [](const GivenUp& each) {
-    int flag = 0;
-    const int code = MPI_Test(&each.request->request, &flag, MPI_STATUS_IGNORE);
-    if (code != MPI_SUCCESS) {
-      broken().push_back(each.request->comm);  // the memory stays, because MPI may still write to
-                                               // it
-      return true;
-    }
-    if (flag == 0) return false;
-    each.release(each.memory);
-    delete each.request;
+// Releases an abandoned request and its memory if the request has ended. Returns false if it has
+// not ended.
+bool release_if_ended(const GivenUp& each) {
+  int flag = 0;
+  const int code = MPI_Test(&each.request->request, &flag, MPI_STATUS_IGNORE);
+  if (code != MPI_SUCCESS) {
+    // The memory is never released, because MPI may still write to it.
+    broken().push_back(each.request->comm);
     return true;
-  });
-  if (ended != 0) {
-    std::erase_if(left(), [](Comm& comm) {
-      return !is_left_in(comm) && MPI_Comm_free(&comm.comm) == MPI_SUCCESS;
-    });
   }
+  if (flag == 0) return false;
+  each.release(each.memory);
+  delete each.request;
+  return true;
+}
+
+// Frees the communicators in left() that have no abandoned request any more.
+void free_left() {
+  std::erase_if(left(), [](Comm& comm) {
+    return !is_left_in(comm) && MPI_Comm_free(&comm.comm) == MPI_SUCCESS;
+  });
+}
+
+// Releases the abandoned requests of one communicator that have ended.
+void release_ended_of(const Comm& comm) {
+  std::erase_if(given_up(), [&](const GivenUp& each) {
+    return each.request->comm == comm.number && release_if_ended(each);
+  });
+}
+
+// Releases all abandoned requests that have ended. Returns true if none is left.
+bool release_ended() {
+  if (std::erase_if(given_up(), release_if_ended) != 0) free_left();
   return given_up().empty();
+}
+
+// Tests one abandoned request at every kStepsALook-th call. A test lets MPI make progress, and MPI
+// may yield the processor meanwhile. After many faults there are many abandoned requests. Testing
+// all of them at each step would delay the current call.
+void look_at_one() {
+  constexpr std::uint32_t kStepsALook = 64;
+  static std::uint32_t steps = 0;
+  static std::size_t next = 0;
+  if (given_up().empty() || ++steps % kStepsALook != 0) return;
+  next = (next + 1) % given_up().size();
+  if (!release_if_ended(given_up()[next])) return;
+  given_up().erase(given_up().begin() + static_cast<std::ptrdiff_t>(next));
+  free_left();
 }
 
 void withdraw(void* request) {
@@ -128,10 +156,10 @@ void withdraw_receives() {
 }
 
 constexpr LastSteps kLastSteps{.has_left = [] { return !given_up().empty(); },
-                               .settle =
+                               .test =
                                    [](bool withdraws) {
                                      if (withdraws) withdraw_receives();
-                                     return settle();
+                                     return release_ended();
                                    },
                                .finalize = [] { MPI_Finalize(); }};
 
@@ -154,8 +182,9 @@ int start(Fold fold_function, AtEnd end_function, Threads* threads) {
     code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
     starts_mpi = code == MPI_SUCCESS;
     if (starts_mpi) std::atexit(&finalize_at_exit);
-    // Open MPI reports an error of a nonblocking collective on the world, whose default handler
-    // ends the process. Parts of calls that differ have different lengths, which is such an error.
+    // Open MPI reports an error of a nonblocking collective on MPI_COMM_WORLD, whose default error
+    // handler ends the process. Such an error occurs if ranks make different calls, whose parts
+    // have different lengths.
     if (starts_mpi) MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   } else {
     code = MPI_Query_thread(&provided);
@@ -170,7 +199,7 @@ void give_up(void* request, void (*release)(void* memory), void* memory) {
   given_up().push_back({static_cast<ShimRequest*>(request), release, memory});
 }
 
-// Makes errors on the communicator return as codes.
+// Wraps a new communicator. Makes MPI return errors on it as codes.
 int adopt(MPI_Comm comm, void** made) {
   const int code = MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   if (code != MPI_SUCCESS) return code;
@@ -204,12 +233,12 @@ int create(
   return code == MPI_SUCCESS ? adopt(comm, made) : code;
 }
 
-// Abandoned requests of a communicator may end later or never. The communicator stays as long, and
-// others can be freed meanwhile.
+// Frees a communicator. If it still has abandoned requests, which may end later or never, it is
+// kept until they have ended.
 void release(void* comm) {
   auto* owned = static_cast<Comm*>(comm);
   if (owned->is_owned && !is_forsaken && !is_finalized()) {
-    settle();
+    release_ended_of(*owned);
     if (is_left_in(*owned)) {
       left().push_back(*owned);
     } else {
@@ -350,7 +379,7 @@ int post(void* comm, const ShimMessage* message, void** made) {
 }
 
 int probe(void* comm, std::int32_t tag, std::int32_t* source) {
-  if (!given_up().empty()) settle();
+  look_at_one();
   int there = 0;
   MPI_Status status;
   const int code = MPI_Iprobe(MPI_ANY_SOURCE, tag, static_cast<Comm*>(comm)->comm, &there, &status);
@@ -358,7 +387,7 @@ int probe(void* comm, std::int32_t tag, std::int32_t* source) {
   return code;
 }
 
-// Both queries are extensions that not every MPI has.
+// Both queries are extensions that not every MPI has, so their functions are looked up at run time.
 Gpus gpus() {
   using Query = int (*)();
   using QueryKind = int (*)(int kind, int* is_supported);
@@ -377,7 +406,7 @@ Gpus gpus() {
 }
 
 int test(void* request, bool* done) {
-  if (!given_up().empty()) settle();
+  look_at_one();
   auto* owned = static_cast<ShimRequest*>(request);
   int flag = 0;
   const int code = MPI_Test(&owned->request, &flag, MPI_STATUS_IGNORE);

@@ -14,9 +14,11 @@
 namespace hocket::engines::mpi {
 namespace {
 
-// MPI passes no user data to an operation, so this is global.
+// The function that combines elements. It is global, because MPI passes no user data to an
+// operation.
 Fold fold_of_hocket = nullptr;
 
+// The user function of an MPI operation, one for each dtype and operator.
 template <int Dtype, int Op>
 void fold(void* in, void* inout, int* count, MPI_Datatype* /*type*/) {
   fold_of_hocket(Dtype, Op, inout, in, static_cast<std::size_t>(*count));
@@ -34,7 +36,8 @@ constexpr auto all_functions(std::integer_sequence<int, Dtypes...>) {
 }
 constexpr auto kFunctions = all_functions(std::make_integer_sequence<int, kDTypeCount>{});
 
-// Returns a type for elements that MPI only moves, or that hocket combines.
+// Returns an MPI type of this size. It is for elements that MPI only moves, or that hocket's
+// function combines.
 MPI_Datatype type_of_size(std::size_t bytes) {
   if (bytes == 1) return MPI_UINT8_T;
   if (bytes == 2) return MPI_UINT16_T;
@@ -42,7 +45,7 @@ MPI_Datatype type_of_size(std::size_t bytes) {
   return bytes == 8 ? MPI_UINT64_T : MPI_C_DOUBLE_COMPLEX;
 }
 
-// Returns the type of elements for which MPI's own sums are used. MPI_DATATYPE_NULL for others.
+// Returns the MPI type of a dtype for which MPI's own sums are used, or MPI_DATATYPE_NULL.
 MPI_Datatype native_type(DType dtype) {
   switch (dtype) {
     case DType::kInt32:
@@ -75,9 +78,10 @@ MPI_Datatype native_type(DType dtype) {
   return MPI_DATATYPE_NULL;
 }
 
-// Returns MPI's operation if it is known to equal hocket's. Others differ. Open MPI 4.1 saturates
-// sums of 8-bit and 16-bit integers. MPICH 4.0 compares uint8 as signed. Minima and maxima of
-// floats may lose NaN, and complex products may repair it.
+// Returns MPI's operation if its results are known to equal hocket's results, or MPI_OP_NULL. All
+// others differ in some MPI. Open MPI 4.1 saturates sums of 8-bit and 16-bit integers. MPICH 4.0
+// compares uint8 as signed. Minima and maxima of floats may drop a NaN. Products of complex numbers
+// may turn a NaN into a number.
 MPI_Op native_op(DType dtype, ReduceOp op) {
   if (native_type(dtype) == MPI_DATATYPE_NULL) return MPI_OP_NULL;
   const bool is_complex = dtype == DType::kComplex64 || dtype == DType::kComplex128;
@@ -90,6 +94,8 @@ struct MpiOperation {
   MPI_Op op;
 };
 
+// Finds the type and operation of a call. Makes an operation with hocket's function if MPI has none
+// with the same results. Returns MPI's error code.
 int operation_of(const ShimCall& call, MpiOperation& found) {
   const auto dtype = static_cast<DType>(call.dtype);
   const auto op = static_cast<ReduceOp>(call.op);

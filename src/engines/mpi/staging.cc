@@ -21,6 +21,7 @@ using engine::Signature;
 
 namespace {
 
+// Returns a count for MPI. Throws InvalidArgument if it is too large.
 std::int32_t counted(std::size_t elements) {
   if (elements > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
     throw InvalidArgument(fmt::format(
@@ -55,7 +56,7 @@ bool is_root(const Call& call, const GroupFacts& facts) {
   return facts.rank == call.signature.root;
 }
 
-// The form of one of a rank's two arrays: the parts of all ranks, one part, or absent.
+// The contents of a rank's input or output array: nothing, one part, or the parts of all ranks.
 enum class ArraySide { kNone, kOne, kAll };
 
 ArraySide side_of(Has has) {
@@ -71,7 +72,7 @@ ArraySide side_of(Has has) {
   return ArraySide::kNone;
 }
 
-// MPI's broadcast has only one array.
+// A broadcast counts as having no input, because MPI's broadcast has only one array.
 ArraySide in_side(const Call& call, const GroupFacts& facts) {
   const Kind kind = call.signature.kind;
   if (only_moves(kind) && !has_parts(kind)) return ArraySide::kNone;
@@ -82,10 +83,11 @@ ArraySide out_side(const Call& call, const GroupFacts& facts) {
   return side_of(engine::taken(call.signature.kind, is_root(call, facts)));
 }
 
-// Returns the elements of this rank's own part.
+// Returns the number of elements in this rank's own part.
 std::size_t own_count(const Call& call) { return own_bytes(call) / size_of(call.signature.dtype); }
 
-// Lists the parts one after the other, in elements. Returns their sum.
+// Fills `counts` and `places` for parts that lie one after the other, in elements. Returns the
+// total number of elements.
 std::size_t list(const PartsView& parts,
                  std::size_t element,
                  int n,
@@ -102,7 +104,8 @@ std::size_t list(const PartsView& parts,
   return total;
 }
 
-// Returns the elements of the copy for one side. Lists the parts if MPI needs them.
+// Returns the number of elements in the copy of one array. Fills `counts` and `places` if MPI needs
+// them.
 std::size_t elements_of(ArraySide side,
                         const Call& call,
                         const PartsView& parts,
@@ -116,7 +119,8 @@ std::size_t elements_of(ArraySide side,
   return call.signature.count * static_cast<std::size_t>(facts.size);
 }
 
-// Calls `copy(bytes offset in the array, element in the copy, elements)` for each part.
+// Calls copy(offset, at, count) for each part: `offset` is the position in the array in bytes, `at`
+// the position in the copy in elements, and `count` the number of elements.
 template <typename Copy>
 void for_each_part(ArraySide side,
                    const Call& call,
@@ -137,8 +141,8 @@ void for_each_part(ArraySide side,
   }
 }
 
-// Returns the partial results that travel in place of a reduced array. Absent: the array itself
-// travels.
+// Returns the type of the partial results that MPI gets in place of an array's elements in a
+// reduction. Returns nothing for other calls.
 std::optional<Partial> partial_of(const Signature& s, const GroupFacts& facts) {
   if (!is_reduction(s.kind)) return std::nullopt;
   return Partial(s.dtype, s.op, engine::combined(s.kind, facts.rank, facts.size));
@@ -158,7 +162,7 @@ void stage_in(Flight& flight, const Call& call, const GroupFacts& facts) {
   const std::size_t out_count =
       elements_of(out, call, call.out_parts, facts, flight.out_counts, flight.out_places);
   flight.in = algorithm::Scratch(in_count * wide);
-  // MPI requires memory for an array even if it writes nothing to it.
+  // Rank 0 of an exscan has no output, but MPI still requires memory for it.
   const std::size_t room = is_prefix(s.kind) ? in_count : out_count;
   flight.out = algorithm::Scratch(room * wide);
   flight.out_count = out_count;

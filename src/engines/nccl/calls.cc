@@ -14,11 +14,11 @@ using engine::Signature;
 
 namespace {
 
-// The elements as NCCL counts and adds them: a complex number is two elements, and a bool is a
-// byte.
+// The elements of a dtype as NCCL counts and combines them. For example, a complex number is two
+// floats, and a bool is a byte.
 struct Elements {
   NcclType type;
-  std::size_t each;
+  std::size_t each;  // number of NCCL elements in one element of the dtype
 };
 
 Elements elements_of(DType dtype) {
@@ -56,7 +56,7 @@ Elements elements_of(DType dtype) {
   return {NcclType::kUInt8, size_of(dtype)};
 }
 
-// Logical operators on bools are operators on the numbers 0 and 1.
+// Returns NCCL's operator. Operators on bools are minimum or maximum of the numbers 0 and 1.
 RedOp op_of(const Signature& s) {
   const bool is_bool = s.dtype == DType::kBool;
   switch (s.op) {
@@ -69,7 +69,7 @@ RedOp op_of(const Signature& s) {
     case ReduceOp::kAvg:
       return RedOp::kAvg;
     case ReduceOp::kSum:
-    case ReduceOp::kBitAnd:  // not reached, like the two below: see NcclEngine::score
+    case ReduceOp::kBitAnd:  // not reached, as kBitOr and kBitXor: see NcclEngine::score
     case ReduceOp::kBitOr:
     case ReduceOp::kBitXor:
       break;
@@ -98,6 +98,18 @@ void NcclEngine::group(const Calls& calls) {
   check(library_->group_end());
 }
 
+void NcclEngine::put(std::span<const engine::DeviceMessage> messages, cuda::Stream stream) {
+  group([&] {
+    for (const engine::DeviceMessage& m : messages) {
+      if (m.way == engine::DeviceMessage::Way::kSend) {
+        send(m.data, m.bytes, m.peer, stream);
+      } else {
+        receive(m.data, m.bytes, m.peer, stream);
+      }
+    }
+  });
+}
+
 void NcclEngine::send(const void* data, std::size_t bytes, int peer, cuda::Stream stream) {
   if (bytes != 0) check(library_->send(data, bytes, NcclType::kUInt8, peer, comm_, stream));
 }
@@ -112,14 +124,24 @@ void NcclEngine::put(const Call& call, cuda::Stream stream) {
   const std::size_t count = s.count * each;
   if (s.kind == Kind::kBarrier) {
     const cuda::ScratchMemory word(*device_, sizeof(std::uint32_t), stream);
-    return check(library_->all_reduce(
+    check(library_->all_reduce(
         word.data(), word.data(), 1, NcclType::kUInt32, RedOp::kSum, comm_, stream));
+    return wait_for_call();  // before the word is released
   }
   if (is_reduction(s.kind)) {
     if (is_listed(s.kind)) return put_reduce_scatter_v(call, stream);
     const RedOp op = op_of(s);
     if (has_parts(s.kind)) {
-      return check(library_->reduce_scatter(call.in, call.out, count, type, op, comm_, stream));
+      const auto reduce_scatter_to = [&](void* out) {
+        check(library_->reduce_scatter(call.in, out, count, type, op, comm_, stream));
+      };
+      const bool is_nccls_own_form = call.in != call.out || facts_.rank == 0;
+      if (is_nccls_own_form || count == 0) return reduce_scatter_to(call.out);
+      // In place, NCCL wants the result in this rank's part of the input, not in the first part.
+      const cuda::ScratchMemory result(*device_, bytes_of(s), stream);
+      reduce_scatter_to(result.data());
+      wait_for_call();  // NCCL starts it in its own thread, and the copy comes behind it
+      return cuda::copy(device_->driver(), call.out, result.data(), bytes_of(s), stream);
     }
     if (is_rooted(s.kind)) {
       return check(library_->reduce(call.in, call.out, count, type, op, s.root, comm_, stream));
@@ -137,7 +159,7 @@ void NcclEngine::put(const Call& call, cuda::Stream stream) {
       library_->all_gather(call.in, call.out, bytes_of(s), NcclType::kUInt8, comm_, stream));
 }
 
-// Carries gather, scatter, and the v-forms of all_gather. Each rank sends and receives parts. It
+// Carries gather, scatter, their v-forms, and all_gather_v. Each rank sends and receives parts. It
 // copies its own part unless the call is in place.
 void NcclEngine::put_movement(const Call& call, cuda::Stream stream) {
   const Signature& s = call.signature;
@@ -176,7 +198,8 @@ void NcclEngine::put_movement(const Call& call, cuda::Stream stream) {
   if (from != to) cuda::copy(device_->driver(), to, from, own_bytes(call), stream);
 }
 
-// In place, a rank would overwrite data that it has yet to send. So it sends from a copy.
+// In a call in place, received data would overwrite data that this rank has not sent yet. So the
+// rank sends from a copy.
 void NcclEngine::put_all_to_all(const Call& call, cuda::Stream stream) {
   const int last = facts_.size - 1;
   std::optional<cuda::ScratchMemory> copy;
@@ -201,12 +224,13 @@ void NcclEngine::put_all_to_all(const Call& call, cuda::Stream stream) {
       receive(out_at(call, from.offset), from.bytes, peer, stream);
     }
   });
-  if (call.in == call.out) return;
+  if (call.in == call.out) return wait_for_call();  // before the copy is released
   const Part to = part_of(call, call.in_parts, facts_.rank);
   const Part from = part_of(call, call.out_parts, facts_.rank);
   cuda::copy(device_->driver(), out_at(call, from.offset), in + to.offset, to.bytes, stream);
 }
 
+// Makes one reduce for each part, with the owner of the part as the root.
 void NcclEngine::put_reduce_scatter_v(const Call& call, cuda::Stream stream) {
   const Signature& s = call.signature;
   const auto [type, each] = elements_of(s.dtype);

@@ -13,15 +13,15 @@ struct FoundNccl;
 
 // The optional features that NCCL may use. A value.
 struct Allowed {
-  bool multicast = false;  // NVLink's
-  bool ras = false;        // NCCL's monitoring port
+  bool multicast = false;  // NVLink multicast
+  bool ras = false;        // NCCL's monitoring port (RAS)
 };
 
-// A resource: the loaded library, and a table of its functions under NCCL's names without "nccl".
-// It does not change after its creation, so any thread may use it. It is never unloaded.
+// The loaded library, and a table of its functions under NCCL's names without "nccl". It does not
+// change after its creation, so any thread may use it. The library is never unloaded. A resource.
 class NcclLibrary {
  public:
-  // Finds NCCL. It does not throw if NCCL is missing; `why_not` gives the reason.
+  // Finds and loads NCCL. If NCCL is missing, this does not throw, and `why_not` has the reason.
   static FoundNccl find(const os::LibrarySearch& search, const Allowed& allowed);
 
   int version() const noexcept { return version_; }  // 22809 is 2.28.9

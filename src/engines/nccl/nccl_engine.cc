@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "foundation/base/poll.h"
+#include "foundation/base/threads.h"
 #include "hocket/error.h"
 
 namespace hocket::engines::nccl {
@@ -14,16 +15,16 @@ using engine::Signature;
 
 namespace {
 
-// The minimum time of a call, and the bytes that a GPU moves in a microsecond, measured on four
-// H200s. They matter only for the comparison with other engines.
+// The minimum time of a call in microseconds, and the bandwidth, measured on four H200s. They are
+// used only to compare this engine with other engines.
 constexpr double kLatency = 10;
 constexpr double kBytesPerMicrosecond = 250'000;
 
-// The time limit of a clean end. After it the end becomes an abort.
+// The time limit of a clean end of the communicator. After it the communicator is aborted.
 constexpr auto kPatience = std::chrono::seconds(2);
-// The first polls are without a pause, for calls that end soon.
+// The number of polls without a pause at the beginning of a wait, because most waits are short.
 constexpr int kEagerPolls = 1000;
-// The time that the host allows for a launch, beyond the limit of the call.
+// The additional time that a launch may take on the host, beyond the time limit of the call.
 constexpr auto kLaunchGrace = std::chrono::seconds(2);
 
 bool is_floating(DType dtype) {
@@ -32,6 +33,7 @@ bool is_floating(DType dtype) {
 }
 bool is_complex(DType dtype) { return dtype == DType::kComplex64 || dtype == DType::kComplex128; }
 
+// Returns whether NCCL carries this reduction with hocket's results; see NcclEngine.
 bool reduces(DType dtype, ReduceOp op) {
   switch (dtype) {
     case DType::kInt16:
@@ -97,12 +99,12 @@ void NcclEngine::connect(const engine::Introduction& introduction) {
   CommConfig config{.blocking = 0};
   const std::lock_guard lock(mutex_);
   check(library_->comm_init_rank_config(&comm_, facts_.size, id, facts_.rank, &config));
-  settle(introduction.deadline, introduction.look);
+  wait_until_started(introduction.deadline, introduction.look);
 }
 
-// Every call returns at once. NCCL starts the rest in a thread of its own.
-void NcclEngine::settle(Deadline deadline, const std::function<void()>& look) {
-  const auto is_settled = [&, polls = 0]() mutable {
+// In nonblocking mode each NCCL call returns immediately. NCCL starts the work in its own thread.
+void NcclEngine::wait_until_started(Deadline deadline, const std::function<void()>& look) {
+  const auto has_started = [&, polls = 0]() mutable {
     NcclResult state = NcclResult::kSuccess;
     const NcclResult asked = library_->comm_get_async_error(comm_, &state);
     if (asked != NcclResult::kSuccess) check(asked);
@@ -112,12 +114,13 @@ void NcclEngine::settle(Deadline deadline, const std::function<void()>& look) {
     if (look && polls++ % 64 == 0) look();
     return false;
   };
-  if (base::poll_until(is_settled, deadline, std::chrono::microseconds(100), kEagerPolls)) return;
+  if (base::poll_until(has_started, deadline, std::chrono::microseconds(100), kEagerPolls)) return;
   throw DeviceError("NCCL did not get ready in time: a rank is missing, or cannot be reached");
 }
 
-void NcclEngine::settle_call() {
-  settle(allowed_ == kForever ? Deadline::never() : Deadline::in(allowed_ + kLaunchGrace));
+void NcclEngine::wait_for_call() {
+  wait_until_started(allowed_ == kForever ? Deadline::never()
+                                          : Deadline::in(allowed_ + kLaunchGrace));
 }
 
 void NcclEngine::check(NcclResult status) {
@@ -134,30 +137,18 @@ void NcclEngine::enqueue(const Call& call, StreamRef stream) {
   const std::lock_guard lock(mutex_);
   if (comm_ == nullptr) throw DeviceError("NCCL's communicator has been aborted");
   put(call, stream.handle());
-  settle_call();
+  wait_for_call();
 }
 
 void NcclEngine::exchange(std::span<const engine::DeviceMessage> messages, StreamRef stream) {
   const std::lock_guard lock(mutex_);
   if (comm_ == nullptr) throw DeviceError("NCCL's communicator has been aborted");
-  check(library_->group_start());
-  try {
-    for (const engine::DeviceMessage& m : messages) {
-      if (m.way == engine::DeviceMessage::Way::kSend) {
-        send(m.data, m.bytes, m.peer, stream.handle());
-      } else {
-        receive(m.data, m.bytes, m.peer, stream.handle());
-      }
-    }
-  } catch (...) {
-    library_->group_end();
-    throw;
-  }
-  check(library_->group_end());
-  settle_call();
+  put(messages, stream.handle());
+  wait_for_call();
 }
 
-// A launch holds the lock for long only while NCCL makes its first connections.
+// Returns nothing while a launch holds the lock. A launch is long only while NCCL makes its first
+// connections.
 std::optional<engine::DeviceProblem> NcclEngine::problem() noexcept {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock || comm_ == nullptr) return std::nullopt;
@@ -174,15 +165,21 @@ std::optional<engine::DeviceProblem> NcclEngine::problem() noexcept {
                                                    last == nullptr ? "" : last)};
 }
 
-// Runs in its own thread, because NCCL waits here for its kernels and threads to end.
+// Aborts in a separate thread if possible, because ncclCommAbort waits until NCCL's kernels and
+// threads end.
 void NcclEngine::abort() noexcept {
   if (aborted_.exchange(true)) return;
-  aborting_ = std::thread([this] {
+  const auto abort_now = [this] {
     const std::lock_guard lock(mutex_);
     if (comm_ == nullptr) return;
     const cuda::DeviceGuard guard(*device_);
     library_->comm_abort(std::exchange(comm_, nullptr));
-  });
+  };
+  try {
+    aborting_ = base::start_thread("hocket-nccl", abort_now);
+  } catch (const SystemError&) {  // no thread available
+    abort_now();
+  }
 }
 
 void NcclEngine::destroy() noexcept {
@@ -191,7 +188,7 @@ void NcclEngine::destroy() noexcept {
   try {
     const cuda::DeviceGuard guard(*device_);
     check(library_->comm_finalize(comm_));
-    settle(Deadline::in(kPatience));
+    wait_until_started(Deadline::in(kPatience));
     library_->comm_destroy(std::exchange(comm_, nullptr));
   } catch (...) {
     library_->comm_abort(std::exchange(comm_, nullptr));

@@ -19,13 +19,13 @@ constexpr base::SettingRow kRows[]{
     {kRasVariable, "1: NCCL may open its monitoring port; default 0"},
 };
 
-// The facts that a rank gives to the others.
+// The facts that each rank gives to all ranks before the engine is made.
 struct NcclCard {
-  std::int32_t version = 0;  // 0: it has no NCCL
+  std::int32_t version = 0;  // 0: this rank has no NCCL, for the reason in `why_not`
   base::ShortSentence<160> why_not;
 };
 
-// Returns "" if all ranks have NCCL in one version, else the reason.
+// Returns "" if all ranks have the same version of NCCL, otherwise the reason why not.
 std::string why_not_alike(std::span<const engine::DeviceCard> cards) {
   if (cards.empty()) return "no rank has said that it has it";
   const auto first = cards.front().as<NcclCard>().version;

@@ -1,5 +1,5 @@
 // The part of NVSHMEM's binary interface that hocket uses, as of version 3.2. Layouts and values
-// are NVSHMEM's. tests/compile compares them with its headers if these are installed.
+// are NVSHMEM's. tests/compile compares them with NVSHMEM's headers if the headers are installed.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ enum class NvshmemStatus : int {
 
 inline constexpr unsigned kWithUniqueId = 1u << 3;
 
-// Each structure begins with the version of its layout and its own size.
+// Returns the first word of a structure: the version of its layout, and its size in bytes.
 template <typename T>
 constexpr int tag(int version) {
   return (version << 16) + static_cast<int>(sizeof(T));

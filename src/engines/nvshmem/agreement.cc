@@ -38,7 +38,7 @@ std::string check_libraries(std::span<const Facts> facts) {
   return "";
 }
 
-// Returns why processes that all run NVSHMEM cannot be PEs of one world, or "".
+// All processes run NVSHMEM. Returns why their PE numbers cannot belong to one world, or "".
 std::string check_numbers(std::span<const Facts> facts) {
   for (std::size_t i = 0; i < facts.size(); ++i) {
     const Facts& f = facts[i];
@@ -54,7 +54,7 @@ std::string check_numbers(std::span<const Facts> facts) {
   return "";
 }
 
-// Returns why it is not one world of these processes alone, or "".
+// All processes run NVSHMEM. Returns why they are not exactly the PEs of one world, or "".
 std::string check_world(std::span<const Facts> facts, bool whole_job) {
   for (std::size_t i = 0; i < facts.size(); ++i) {
     const Facts& f = facts[i];

@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
-#include <system_error>
-#include <thread>
 
 #include "foundation/base/config.h"
 #include "foundation/base/hash.h"
+#include "foundation/base/threads.h"
 #include "foundation/cuda/stream.h"
 #include "hocket/error.h"
 
@@ -20,17 +19,18 @@ using Device = std::shared_ptr<const cuda::DeviceContext>;
 
 constexpr auto kBetweenLooks = std::chrono::milliseconds(2);
 
-// NVSHMEM rounds allocations up to this size, and grows its heap by whole pages of the driver.
+// NVSHMEM rounds allocations up to multiples of kUnit bytes, and grows its heap by whole pages of
+// the driver.
 constexpr std::size_t kUnit = 512;
-// Memory of a GPU that is reserved for this rounding and for NVSHMEM itself.
+// Bytes of a GPU's memory that must stay free for this rounding and for NVSHMEM itself.
 constexpr std::size_t kReserve = std::size_t{256} << 20;
-// NVSHMEM's default limit of its heap.
+// NVSHMEM's default limit of its heap in bytes, and the variable that changes the limit.
 constexpr const char* kLimitVariable = "NVSHMEM_MAX_MEMORY_PER_GPU";
 constexpr std::size_t kLimit = std::size_t{128} << 30;
 
 std::size_t whole(std::size_t bytes) { return (bytes + kUnit - 1) / kUnit * kUnit; }
 
-// Work in a thread that may stay behind, and its result.
+// Work in a separate thread, which may be left behind, and its result.
 struct Aside {
   Device device;
   std::shared_ptr<std::mutex> turn;
@@ -75,14 +75,14 @@ std::shared_ptr<Aside> begin(Device device,
   aside->turn = std::move(turn);
   aside->work = std::move(work);
   try {
-    std::thread([aside] { aside->run(); }).detach();
-  } catch (const std::system_error& error) {
+    base::start_thread("hocket-nvshmem", [aside] { aside->run(); }).detach();
+  } catch (const SystemError& error) {
     throw DeviceError(fmt::format("no thread for NVSHMEM: {}", error.what()));
   }
   return aside;
 }
 
-// Returns a hash that is never 0.
+// Returns a hash of the id. It is never 0, which stands for an unknown world.
 std::uint64_t hash_of(const UniqueId& id) {
   return base::hash_of({id.internal, sizeof(id.internal)}) | 1;
 }
@@ -177,7 +177,7 @@ void Heap::start(Device device, const UniqueId& id, int pe, int pes, const Wait&
             .unique_id = {
                 .version = tag<UniqueIdArguments>(1), .id = &id, .rank = pe, .ranks = pes}}};
     const int status = library->hostlib_init_attr(kWithUniqueId, &attributes);
-    // It also returns 0 if it has only connected to the others.
+    // The call also returns 0 if NVSHMEM has only connected to the other PEs.
     if (status != 0 || library->init_status() < NvshmemStatus::kInitialized) {
       throw DeviceError(
           fmt::format("NVSHMEM {} did not start (status {}); NVSHMEM_DEBUG=INFO says "
@@ -249,8 +249,9 @@ Heap::HeapBlock Heap::allocate(Device device, std::size_t bytes, const Wait& wai
     allocations_.push_back({*made, bytes, dropped});
     spare_.take(*made, whole(bytes));
   }
-  // If this fails or is not waited for, the piece counts as dropped, here as on other ranks. A rank
-  // that frees it waits until it is cleared.
+  // If clearing the memory fails or the wait throws, the piece counts as dropped on this rank, as
+  // it does on other ranks. The piece is freed only after the clearing has ended, because calls run
+  // one after the other.
   const auto erase = [device, address = *made, bytes] { clear(device, address, bytes); };
   do_alone(device, erase, wait);
   return piece;

@@ -8,7 +8,7 @@ namespace {
 constexpr os::LibraryName kName{
     "libnvshmem_host.so.3", "HOCKET_NVSHMEM_LIBRARY", "NVSHMEM", "pip: nvidia-nvshmem-cu13"};
 constexpr int kOldest = 30200;
-constexpr int kNext = 40000;  // its layout may differ
+constexpr int kNext = 40000;  // from this version on, the layout of structures may differ
 
 }  // namespace
 

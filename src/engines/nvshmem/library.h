@@ -11,12 +11,13 @@ namespace hocket::nvshmem {
 
 struct FoundNvshmem;
 
-// A resource: the loaded library, and a table of its functions under NVSHMEM's names without
-// "nvshmem" and "nvshmemx". It does not change after its creation, so any thread may use it. It is
-// never unloaded.
+// The loaded library, and a table of its functions under NVSHMEM's names without "nvshmem" and
+// "nvshmemx". It does not change after its creation, so any thread may use it. The library is never
+// unloaded. A resource.
 class NvshmemLibrary {
  public:
-  // Finds NVSHMEM. It does not throw if NVSHMEM is missing; `why_not` gives the reason.
+  // Finds and loads NVSHMEM. If NVSHMEM is missing, this does not throw, and `why_not` has the
+  // reason.
   static FoundNvshmem find(const os::LibrarySearch& search);
 
   int version() const noexcept { return version_; }  // 30405 is 3.4.5
@@ -32,7 +33,7 @@ class NvshmemLibrary {
   void* (*malloc)(std::size_t) = nullptr;
   void (*free)(void*) = nullptr;
   void* (*ptr)(const void*, int pe) = nullptr;
-  // Both are null before version 3.3.
+  // Both functions are null if NVSHMEM is older than 3.3.
   int (*team_get_uniqueid)(TeamId*) = nullptr;
   int (*team_init)(Team*, TeamConfig*, long mask, int pes, int pe) = nullptr;
 

@@ -8,7 +8,7 @@ namespace hocket::nvshmem {
 
 std::shared_ptr<Heap> heap_of_process(const std::vector<std::string>& folders,
                                       std::string& why_not) {
-  // Threads of NVSHMEM may outlive the process's globals.
+  // These objects are never freed, because threads of NVSHMEM may outlive the process's globals.
   static std::mutex& mutex = *new std::mutex;
   static auto& heap = *new std::shared_ptr<Heap>;
   const std::lock_guard lock(mutex);

@@ -25,8 +25,8 @@ void SpareRanges::add(std::byte* address, std::size_t bytes) {
   ends_[address] = end;
 }
 
-// A heap places its memory freely: the taken range may cover several free ranges, and memory beside
-// them.
+// Removes a range. The heap may place an allocation anywhere, so the range may cover several free
+// ranges, and memory between them.
 void SpareRanges::take(std::byte* address, std::size_t bytes) {
   if (bytes == 0) return;
   std::byte* const end = address + bytes;

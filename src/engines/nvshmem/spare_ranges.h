@@ -1,4 +1,4 @@
-// The free memory of a heap.
+// The free ranges of a heap.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace hocket::nvshmem {
 
-// The memory that was returned to a heap, which keeps it for later allocations. Ranges that are
-// added or taken may overlap existing ranges in any way. A value.
+// The memory that was returned to a heap and that the heap keeps for later allocations. A range
+// that is added or taken may overlap existing ranges in any way. A value.
 class SpareRanges {
  public:
   void add(std::byte* address, std::size_t bytes);
@@ -15,7 +15,7 @@ class SpareRanges {
   std::size_t largest() const noexcept;
 
  private:
-  using Ends = std::map<std::byte*, std::byte*>;  // by the begin of each range
+  using Ends = std::map<std::byte*, std::byte*>;  // the end of each range, by its begin
   // Returns the first range that ends at or behind `address`.
   Ends::iterator first_behind(std::byte* address);
 

@@ -11,7 +11,7 @@ constexpr std::uint64_t pieces(std::uint64_t whole, std::uint64_t piece) noexcep
   return (whole + piece - 1) / piece;
 }
 
-// Applies `cut` to all parts of a call.
+// Calls `cut` for each part of a call that has bytes.
 template <typename Cut>
 void for_parts(Params& p, const Cut& cut) {
   for (std::uint32_t j = 0; j < p.peers; ++j) {
@@ -26,7 +26,7 @@ bool overlap(const CutArray& a, const CutArray& b) {
   return a.bytes > 0 && b.bytes > 0 && a.at < b.at + b.bytes && b.at < a.at + a.bytes;
 }
 
-// Returns whether a target overlaps a source.
+// Returns whether any target of data overlaps data that this rank still has to send.
 bool overwrites(const Params& p) {
   for (std::uint32_t j = 0; j < p.peers; ++j) {
     if (overlap(p.kept_to, p.send[j])) return true;
@@ -59,7 +59,7 @@ void cut_packets(Step& step, const PeerTuning& tuning) {
   const std::uint32_t most = std::min(tuning.channels, tuning.blocks);
   std::uint32_t channels = 1;
   std::uint64_t longest = 0;
-  if (step.protocol == Protocol::kAllReducePackets) {  // its parts have equal cuts
+  if (step.protocol == Protocol::kAllReducePackets) {  // divides all parts like the longest part
     for_parts(p, [&](const CutArray& part) { longest = std::max(longest, part.bytes); });
   }
   for_parts(p, [&](CutArray& part) {
@@ -71,7 +71,7 @@ void cut_packets(Step& step, const PeerTuning& tuning) {
     p.groups = std::max(p.groups, std::min(part.unit, kGroupsOfSlot));
     channels = std::max(channels, part.channels);
   });
-  // There is one warp for each group, and for each peer if peers get different data.
+  // A reduction uses one warp for each group. An exchange uses one warp for each group and peer.
   const std::uint32_t warps = p.groups * (folds(step.protocol) ? 1u : p.peers);
   step.blocks = static_cast<int>(channels);
   step.threads = std::min(packet_block(p.size()), static_cast<int>(warps * kLanesOfGroup));
@@ -81,12 +81,13 @@ void cut_chunks(Step& step, const PeerTuning& tuning) {
   Params& p = step.params;
   const bool is_direct = step.protocol == Protocol::kExchangeDirect;
   if (p.roles != kWithResults) p.roles = !is_direct && overwrites(p) ? 1 : 2;
-  // The limit is the same for ranks with one block in each channel and with two.
+  // The channels must be equal on all ranks, but a channel may have one block on some ranks and two
+  // on others. So the limit assumes two blocks.
   const bool is_wide = p.roles == kWithResults;
   const std::uint32_t most =
       std::min(is_wide ? std::min(tuning.channels, tuning.wide_channels) : tuning.channels,
                std::max(tuning.blocks / (is_wide ? kWithResults : 2), 1u));
-  // The bytes that the threads of a block move at once.
+  // The bytes that the threads of a block move with one vector each.
   constexpr std::uint64_t kAtOnce = std::uint64_t{kChunkBlock} * kVectorBytes;
   std::uint32_t channels = 1;
   for_parts(p, [&](CutArray& part) {

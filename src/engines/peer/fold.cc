@@ -43,7 +43,8 @@ Form form_of(DType dtype) noexcept {
   return Form::kBits;
 }
 
-// Returns the unsigned integer with a signed one's width. Other forms are unchanged.
+// Returns the form of the unsigned integer that has the width of a signed integer. Returns other
+// forms unchanged.
 Form without_sign(Form form) noexcept {
   switch (form) {
     case Form::kInt8:

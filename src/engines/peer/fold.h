@@ -1,5 +1,6 @@
-// Reductions of a few vectors, from left to right in the accumulation type, with one rounding at
-// the end. The bits equal those of foundation/core/reduce.h, except the payloads of NaNs.
+// Reductions of a few vectors, one from each rank. They combine the vectors from left to right in
+// the accumulation type, and round once at the end. The results have the same bits as those of
+// foundation/core/reduce.h, except the payloads of NaNs.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,9 @@
 
 namespace hocket::engines::peer {
 
-// The number formats that a reduction distinguishes. Bit operations ignore the type. Operations on
-// bools are bit operations, and complex sums are sums of their parts.
+// The number formats that a reduction distinguishes. Bit operations have the form kBits for every
+// type. Operations on bools are bit operations on normalized values. Sums of complex numbers have
+// the form of their real and imaginary parts.
 enum class Form : std::uint8_t {
   kBits,
   kBool,
@@ -35,13 +37,13 @@ enum class Form : std::uint8_t {
 };
 enum class FoldOperation : std::uint8_t { kSum, kProduct, kMin, kMax, kAnd, kOr, kXor };
 
-// The code of one reduction. A value. Sums are divided by `divisor`.
+// Identifies one reduction. A sum is divided by `divisor`, which is 1 except in averages. A value.
 struct FoldCode {
   Form form = Form::kBits;
   FoldOperation operation = FoldOperation::kAnd;
   std::uint16_t divisor = 1;
 };
-// Returns the code for a dtype and operation, if is_defined.
+// Returns the code for a dtype and operation. `is_defined` must be true for both.
 FoldCode fold_code(DType dtype, ReduceOp op, int ranks) noexcept;
 
 namespace fold_detail {
@@ -51,7 +53,7 @@ HOCKET_ANYWHERE T lesser(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
     if (a != a) return a;
     if (b != b) return b;
-    // The zero with a sign is the smaller one.
+    // The negative zero counts as less than the positive zero.
     using Bits = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
     if (a == b) return std::bit_cast<Bits>(a) < 0 ? a : b;
   }
@@ -63,7 +65,8 @@ HOCKET_ANYWHERE T greater(T a, T b) {
   if constexpr (!std::is_floating_point_v<T>) return a < b ? b : a;
 }
 
-// Integers wrap around. They are computed as unsigned, because signed overflow is undefined.
+// Combines two numbers. Integers wrap around: they are computed as unsigned, because signed
+// overflow is undefined.
 template <typename T>
 HOCKET_ANYWHERE T combine(FoldOperation operation, T a, T b) {
   switch (operation) {
@@ -79,7 +82,7 @@ HOCKET_ANYWHERE T combine(FoldOperation operation, T a, T b) {
     case FoldOperation::kMax:
       return greater(a, b);
     case FoldOperation::kSum:
-    case FoldOperation::kAnd:  // not reached, like the two below: see combine_bits
+    case FoldOperation::kAnd:  // not reached, as kOr and kXor: see combine_bits
     case FoldOperation::kOr:
     case FoldOperation::kXor:
       break;
@@ -91,7 +94,7 @@ HOCKET_ANYWHERE T combine(FoldOperation operation, T a, T b) {
     return a + b;
   }
 }
-// The product of complex numbers. Their sums are sums of their parts.
+// Returns the product of two complex numbers. Their sums use the form of their parts; see Form.
 template <typename Real>
 HOCKET_ANYWHERE Pair<Real> combine(FoldOperation, Pair<Real> a, Pair<Real> b) {
   return {a.real * b.real - a.imaginary * b.imaginary, a.real * b.imaginary + a.imaginary * b.real};
@@ -103,8 +106,8 @@ HOCKET_ANYWHERE std::uint32_t combine_bits(FoldOperation operation,
   return operation == FoldOperation::kOr ? a | b : a ^ b;
 }
 
-// Divides a sum of floats. Other types are unchanged, because their averages are computed
-// elsewhere.
+// Divides a sum of floats. Returns sums of other types unchanged, because average_integers computes
+// the averages of integers.
 template <typename T>
 HOCKET_ANYWHERE typename Number<T>::Wide divide(typename Number<T>::Wide sum, int divisor) {
   using Wide = typename Number<T>::Wide;
@@ -115,6 +118,7 @@ HOCKET_ANYWHERE typename Number<T>::Wide divide(typename Number<T>::Wide sum, in
   }
 }
 
+// Replaces each byte of a vector by 1 if it is not 0.
 HOCKET_ANYWHERE Vector truths_of(Vector vector) {
   HOCKET_UNROLL
   for (std::uint32_t& word : vector.word) {
@@ -126,8 +130,8 @@ HOCKET_ANYWHERE Vector truths_of(Vector vector) {
   return vector;
 }
 
-// Reduces the elements of a part of a vector, `Cell`. value(s) is the cell of source s. There are
-// up to kMost sources, or any number if kMost is 0.
+// Reduces the elements of one `Cell`, which is a part of a vector. value(s) returns the cell of
+// source s. There are n sources, at most kMost; any number is allowed if kMost is 0.
 template <typename T, int kMost, typename Cell, typename Value>
 HOCKET_ANYWHERE Cell fold_cell(FoldOperation operation, int n, int divisor, const Value& value) {
   using Stored = typename Number<T>::Stored;
@@ -171,7 +175,7 @@ HOCKET_ANYWHERE Vector sum_vectors(const Vector (&v)[kMost], int n, int divisor)
   return fold_cell<T, kMost, Vector>(FoldOperation::kSum, n, divisor, [&](int s) { return v[s]; });
 }
 
-// Reduces element by element, so that the sums of integers do not wrap around.
+// Averages integers element by element, in a wider type, so that sums do not wrap around.
 template <typename T>
 HOCKET_ANYWHERE Vector average_integers(const Vector* v, int n, int divisor) {
   Vector result;
@@ -191,8 +195,8 @@ HOCKET_ANYWHERE Vector average_integers(const Vector* v, int n, int divisor) {
   return result;
 }
 
-// Reduces word by word, or element by element if an element is larger. This needs little code for
-// many combinations.
+// Reduces a vector in a loop over its words, or over its elements if an element is larger than a
+// word. Loops keep the code small, because there are many combinations of types and operations.
 template <typename T>
 HOCKET_ANYWHERE Vector fold_words(FoldCode code, const Vector* v, int n) {
   using Stored = typename Number<T>::Stored;
@@ -230,7 +234,7 @@ HOCKET_ANYWHERE Vector fold_bits(FoldCode code, const Vector* v, int n) {
 
 }  // namespace fold_detail
 
-// Reduces `n` vectors as `code` says, for kernels that handle all codes.
+// Reduces `n` vectors by any code. The kernels of Folding::kAny use it.
 HOCKET_ANYWHERE_APART Vector fold_any(FoldCode code, const Vector* v, int n) {
   using namespace fold_detail;
   switch (code.form) {
@@ -273,9 +277,9 @@ HOCKET_ANYWHERE_APART Vector fold_any(FoldCode code, const Vector* v, int n) {
   return v[0];
 }
 
-// The two kinds of reductions that kernels are compiled for. `apply` reduces n vectors, up to
-// kMost. `apply_around` reduces the vectors of `peers` peers, up to kPeers, with this rank's vector
-// at the position of `rank`.
+// Kernels are compiled for two kinds of reductions, AnyFold and SumFold. In both, `apply` reduces n
+// vectors, at most kMost. `apply_around` reduces the vectors of `peers` peers, at most kPeers, and
+// this rank's vector `own`, which it inserts at the position of `rank`.
 template <typename Self>
 struct FoldAround {
   template <int kPeers>
@@ -301,7 +305,7 @@ struct AnyFold : FoldAround<AnyFold> {
     return fold_any(code, v, n);
   }
 };
-// Sums and averages of the floats that neural networks use. They have specialized code.
+// Specialized code for sums and averages of the float types that neural networks use.
 template <typename T>
 struct SumFold : FoldAround<SumFold<T>> {
   template <int kMost>

@@ -9,8 +9,8 @@
 #include "foundation/base/short_text.h"
 #include "foundation/cuda/exchange.h"
 #include "foundation/cuda/idle.h"
+#include "foundation/cuda/memory_pattern.h"
 #include "foundation/cuda/nvlink.h"
-#include "foundation/cuda/proof.h"
 #include "hocket/error.h"
 
 namespace hocket::engines::peer {
@@ -20,7 +20,7 @@ using engine::DeviceMessage;
 using engine::Kind;
 
 std::string PeerEngine::why_not(const engine::GroupFacts& facts) {
-  if (facts.size == 1) return "";  // it only needs copies
+  if (facts.size == 1) return "";  // a single rank only needs copies
   if (facts.size > kMaxRanks) {
     return fmt::format("{} ranks, the kernels serve up to {}", facts.size, kMaxRanks);
   }
@@ -48,7 +48,8 @@ constexpr auto kPatience = std::chrono::seconds(10);
 PeerEngine::~PeerEngine() {
   abort();
   if (!kernels_) return;
-  // Work in progress reads this memory. Our kernels end soon, but other kernels may delay them.
+  // Kernels in progress still use this memory. They end soon after an abort, but kernels of the
+  // program may delay them.
   struct Used {
     std::vector<cuda::Mapping> mappings;
     std::unique_ptr<PeerKernels> kernels;
@@ -61,7 +62,7 @@ PeerEngine::~PeerEngine() {
 
 namespace {
 
-// The assumed costs on GPUs that were not measured.
+// The assumed costs on GPUs without measured costs: microseconds of latency, and bandwidth.
 constexpr double kLatency = 4;
 constexpr double kBytesPerMicrosecond = 200'000;
 
@@ -130,7 +131,7 @@ void PeerEngine::connect(const engine::Introduction& introduction) {
   limit(allowed_);
 }
 
-// Returns whether NVLink joins all GPUs. All ranks get the same answer.
+// Returns whether NVLink connects all GPUs of the group. All ranks get the same answer.
 bool PeerEngine::has_nvlink(const engine::Introduction& introduction) const {
   const std::string bus_id = device_->bus_id();
   base::ShortText<32> own;
@@ -156,7 +157,8 @@ void PeerEngine::allocate() {
   staging_[rank_] = reinterpret_cast<std::byte*>(mappings_.front().address());
 }
 
-// Writes into the memory of the chunks, which need not be zero.
+// Each rank writes a test pattern into the staging area of every peer. It lies in the memory of the
+// chunks, which need not be zero.
 void PeerEngine::write_patterns(base::Deadline deadline) {
   for (int peer = 0; peer < size_; ++peer) {
     if (peer == rank_) continue;
@@ -168,6 +170,7 @@ void PeerEngine::write_patterns(base::Deadline deadline) {
     if (!why.empty()) throw DeviceError(fmt::format("rank {}'s memory: {}", peer, why));
   }
 }
+// Each rank waits for the test patterns of all peers in its own staging area.
 void PeerEngine::read_patterns(base::Deadline deadline) {
   for (int peer = 0; peer < size_; ++peer) {
     if (peer == rank_) continue;
@@ -193,7 +196,8 @@ void PeerEngine::launch(std::span<Step> steps, cuda::Stream stream) const {
   }
 }
 
-// The plan of a repeated call. The time limit is part of a step, so a new limit makes a new plan.
+// The plan of a repeated call. A step contains the time limit, so the call is planned again after
+// the limit has changed.
 class PeerEngine::Steps final : public engine::DeviceSteps {
  public:
   Steps(const PeerEngine& engine, const Call& call, PeerOuts outs)
@@ -212,10 +216,11 @@ class PeerEngine::Steps final : public engine::DeviceSteps {
   const Call call_;
   const std::vector<std::byte*> outs_;
   std::vector<Step> steps_;
-  std::optional<std::uint64_t> planned_at_;  // the value of the engine's limits_ for this plan
+  std::optional<std::uint64_t> planned_at_;  // the value of engine_.limits_ when it was planned
 };
 
-// Listed parts are stored elsewhere and may change, so their calls have no fixed plan.
+// The plan of a v-form is not kept, because its parts are stored in the caller's arrays and may
+// change.
 std::unique_ptr<engine::DeviceSteps> PeerEngine::steps_of(const Call& call, PeerOuts outs) {
   if (is_listed(call.signature.kind)) return nullptr;
   return std::make_unique<Steps>(*this, call, outs);
@@ -226,8 +231,8 @@ void PeerEngine::enqueue(const Call& call, StreamRef stream) {
   launch(steps, stream.handle());
 }
 
-// A launch takes at most one message in each direction with a peer. All ranks take messages in the
-// order of the list, so that those between two ranks match.
+// A launch carries at most one message in each direction with each peer. All ranks take messages in
+// the order of their lists, so that the messages between two ranks match.
 void PeerEngine::exchange(std::span<const DeviceMessage> messages, StreamRef stream) {
   std::vector<DeviceMessage> left(messages.begin(), messages.end());
   while (!left.empty()) {

@@ -15,30 +15,33 @@
 
 namespace hocket::engines::peer {
 
-// See engine::DeviceEngine. Carries everything for up to kMaxRanks ranks of one host. Ranks are
-// processes or threads, and may share a GPU. The GPUs must reach each other's memory.
+// See engine::DeviceEngine. Carries all common collectives and messages for up to kMaxRanks ranks
+// of one host. Ranks are processes or threads, and may share a GPU. The GPUs must be able to access
+// each other's memory.
 //
-// `connect` allocates Layout::bytes(size) of this GPU's memory: 80 MiB for each peer with 2 ranks,
-// 36 with 8. It shares this memory by descriptor with all ranks, which map it. It also allocates a
-// line of host memory. A test pattern checks each direction first.
+// `connect` allocates Layout::bytes(size) bytes of this GPU's memory. This is 80 MiB for each peer
+// in a group of 2 ranks, and 36 MiB for each peer in a group of 8. It shares this memory with all
+// ranks by a file descriptor, and the other ranks map it. It also allocates one cache line of host
+// memory. Each pair of ranks writes and checks a test pattern in both directions.
 //
-// Kernels wait for kernels of their peers. They have up to 128 blocks, and fewer if ranks share a
-// GPU, so that all these blocks can run at the same time. At least the two or three blocks of a
-// channel must run at the same time. A deadlock is possible if another kernel fills the GPU and
-// itself waits for work behind these kernels. A captured call may be replayed as long as the engine
-// lives.
+// The kernels of a rank wait for the kernels of its peers. A kernel has up to 128 blocks, and fewer
+// if ranks share a GPU, so that all its blocks can run at the same time. At least the two or three
+// blocks of a channel must run at the same time. A deadlock is possible if another kernel fills the
+// GPU and itself waits for work behind these kernels. A captured call may be replayed as long as
+// the engine lives.
 class PeerEngine final : public engine::DeviceEngine {
  public:
-  // Returns "" if such a group may have the engine, else the reason.
+  // Returns "" if such a group may use this engine, otherwise the reason why not.
   static std::string why_not(const engine::GroupFacts& facts);
 
-  // `ranks_a_gpu` is the largest number of ranks that share a GPU. It limits their blocks and is
-  // equal on all ranks.
+  // `ranks_a_gpu` is the largest number of ranks that share one GPU, equal on all ranks. It limits
+  // the blocks of each kernel.
   PeerEngine(std::shared_ptr<const cuda::DeviceContext> device,
              const engine::GroupFacts& facts,
              const PeerTuning& tuning,
              int ranks_a_gpu);
-  // Aborts, and waits a limited time for this GPU's work.
+  // Aborts the running kernels. Releases the memory when this GPU has finished its work, and waits
+  // at most ten seconds for that.
   ~PeerEngine() override;
 
   std::string_view name() const noexcept override { return "peer"; }
@@ -61,7 +64,7 @@ class PeerEngine final : public engine::DeviceEngine {
   void write_patterns(base::Deadline deadline);
   void read_patterns(base::Deadline deadline);
   bool has_nvlink(const engine::Introduction& introduction) const;
-  // Runs `stage` on every rank. Throws on all ranks if it throws on one.
+  // Runs `stage` on every rank. If it throws on one rank, this throws on all ranks.
   template <typename Stage>
   void together(const engine::Introduction& introduction, const Stage& stage);
   HostWords& words() const noexcept { return *reinterpret_cast<HostWords*>(words_->data()); }
@@ -74,14 +77,14 @@ class PeerEngine final : public engine::DeviceEngine {
   int size_;
   int ranks_a_gpu_;
   Duration allowed_ = kForever;
-  std::uint32_t next_ = 0;  // number of the next call, see engine::DeviceWait
+  std::uint32_t next_ = 0;  // number of the next call; see engine::DeviceWait
   // The members below are empty until the engine is connected.
   std::byte* staging_[kMaxRanks] = {};
   Member member_;
   std::shared_ptr<cuda::HostBuffer> words_;
   std::unique_ptr<PeerKernels> kernels_;
   std::uint64_t limits_ = 0;             // how often the time limit of calls has changed
-  std::vector<cuda::Mapping> mappings_;  // this rank's own mapping is first
+  std::vector<cuda::Mapping> mappings_;  // the staging areas; this rank's own area is first
 };
 
 }  // namespace hocket::engines::peer

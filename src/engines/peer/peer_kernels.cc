@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "engines/peer/images.h"
+#include "foundation/cuda/launch_gate.h"
 #include "foundation/cuda/memory.h"
-#include "foundation/cuda/quiet.h"
 #include "foundation/cuda/stream.h"
 
 namespace hocket::engines::peer {
@@ -26,7 +26,8 @@ constexpr const char* kProtocolNames[kProtocolCount] = {"barrier",
                                                         "reduce_chunks"};
 constexpr const char* kFoldingNames[kFoldingCount] = {"any", "float32", "float16", "bfloat16"};
 
-// Returns the arguments, which the driver only reads.
+// Returns the arguments of a step's kernel. They are not const, although the driver only reads
+// them.
 void* arguments_of(const Step& step) {
   if (takes_small(step.protocol)) return const_cast<SmallParams*>(&step.small);
   if (step.protocol == Protocol::kReduceEven) return const_cast<EvenParams*>(&step.even);
@@ -43,7 +44,7 @@ std::string PeerKernels::why_not() {
 PeerKernels::PeerKernels(std::shared_ptr<const cuda::DeviceContext> device, int size)
     : device_(std::move(device)), size_(size) {
   const cuda::DeviceGuard guard(*device_);
-  const cuda::Quiet quiet(*device_);
+  const cuda::LaunchPause pause(*device_);
   move_ = load(images().move);
   try {
     fold_ = load(images().fold[capacity_index(size)]);
@@ -59,7 +60,7 @@ PeerKernels::PeerKernels(std::shared_ptr<const cuda::DeviceContext> device, int 
 
 PeerKernels::~PeerKernels() {
   const cuda::DeviceGuard guard(*device_);
-  const cuda::Quiet quiet(*device_);
+  const cuda::LaunchPause pause(*device_);
   device_->driver().module_unload(fold_);
   device_->driver().module_unload(move_);
 }
@@ -89,9 +90,10 @@ void PeerKernels::find_functions() {
   }
 }
 
-// Returns whether a kernel may be launched while the previous one on the stream still runs. The
-// kernel then waits itself for that one's end, if it was compiled for GPUs that support this
-// (Hopper and later). Graphs support it from CUDA 12.3 on.
+// Returns whether a kernel may be launched while the previous kernel of its stream still runs. The
+// kernel then waits for the end of the previous kernel by an instruction. Kernels have this
+// instruction if they were compiled for Hopper or later GPUs. Graphs support such launches from
+// CUDA 12.3 on.
 bool PeerKernels::may_begin_early() const {
   const cuda::Driver& driver = device_->driver();
   if (driver.version() < 12030) return false;
@@ -103,12 +105,12 @@ bool PeerKernels::may_begin_early() const {
   return version >= 90;
 }
 
-// Runs each kernel once, with nothing to do and the largest number of threads. So a driver that
-// loads lazily loads it now, and allocates its stacks now.
+// Runs each kernel once without data, with the largest number of threads. So a driver that loads
+// lazily loads the kernel now, and allocates its stacks now.
 void PeerKernels::run_all() const {
   const cuda::Driver& driver = device_->driver();
   const cuda::OwnedStream stream(device_);
-  // all memory that is read
+  // the part of a staging area that the kernels read in such a run
   constexpr std::size_t kBytes = Layout::kHeaderBytes + Layout::kLinksBytes;
   const cuda::DeviceBuffer area(device_, kBytes);
   cuda::check(driver,

@@ -1,4 +1,4 @@
-// The loaded kernels of one device.
+// The GPU kernels that are loaded on one device.
 #pragma once
 
 #include <memory>
@@ -9,12 +9,12 @@
 
 namespace hocket::engines::peer {
 
-// A resource: the kernels for groups of one size on one device. The constructor loads and runs all
-// of them once, so that no load or allocation happens beside a waiting kernel. It throws
-// DeviceError. The object does not change afterwards; any thread may use it.
+// The kernels for groups of one size on one device. The constructor loads all kernels and runs each
+// of them once. So the driver loads and allocates nothing while a kernel waits for its peers. It
+// throws DeviceError. The object does not change afterwards, so any thread may use it. A resource.
 class PeerKernels {
  public:
-  // Returns "" if the library has kernels, else the reason.
+  // Returns "" if the library contains kernels, otherwise the reason why not.
   static std::string why_not();
 
   PeerKernels(std::shared_ptr<const cuda::DeviceContext> device, int size);
@@ -22,7 +22,8 @@ class PeerKernels {
   PeerKernels(const PeerKernels&) = delete;
   PeerKernels& operator=(const PeerKernels&) = delete;
 
-  // Returns how many blocks of any waiting kernel the device can run at the same time.
+  // Returns how many blocks the device can run at the same time. This is the minimum over all
+  // kernels.
   int blocks_at_once() const;
 
   // Launches the kernel of a step on the stream.
@@ -39,7 +40,7 @@ class PeerKernels {
   cuda::Module fold_ = nullptr;
   cuda::Function functions_[kProtocolCount][kFoldingCount] = {};
   int size_;
-  bool begins_early_ = false;  // if the device and the driver support it
+  bool begins_early_ = false;  // see may_begin_early
 };
 
 }  // namespace hocket::engines::peer

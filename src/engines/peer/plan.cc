@@ -11,7 +11,7 @@ using engine::Kind;
 
 namespace {
 
-// Plans a call of one rank: the output is the input.
+// Plans a call in a group of one rank: the output is a copy of the input.
 std::vector<Step> plan_alone(const Call& call) {
   std::size_t bytes = engine::own_bytes(call);
   const auto* in = static_cast<const std::byte*>(call.in);
@@ -24,9 +24,9 @@ std::vector<Step> plan_alone(const Call& call) {
   return {copy_step(out, in, bytes)};
 }
 
-// Returns whether the ranks meet in a kernel of one block before a call. The blocks of a long call
-// would otherwise keep multiprocessors from the program's own kernels while they wait for a late
-// peer. All ranks get the same answer.
+// Returns whether the ranks first meet in a kernel of one block. Without this meeting, the many
+// blocks of a long call would wait for a late peer, and meanwhile occupy multiprocessors that the
+// program's kernels need. All ranks get the same answer.
 bool meets_first(const engine::Signature& s, const Member& member, const PeerTuning& tuning) {
   if (is_listed(s.kind) || engine::row_of(s.kind).flow != engine::Flow::kAmongAll) return false;
   const int parts = engine::has_parts(s.kind) ? member.size : 1;

@@ -15,18 +15,20 @@ using engine::Kind;
 
 namespace {
 
-// The data that this rank moves to and from each rank, including itself.
+// The data that this rank moves to and from each rank, including itself. Arrays are indexed by
+// rank.
 struct PeerMoves {
   std::array<CutArray, kMaxRanks> send{}, receive{};
-  bool same = false;  // all ranks get the same data
-  // The address at which each rank wants this rank's data. Null: unknown.
+  bool same = false;  // this rank sends the same data to all ranks
+  // The address in each rank's output array for this rank's data. Null if it is not known.
   std::array<std::byte*, kMaxRanks> direct{};
-  bool symmetric = false;
-  // True if the copy engines may carry the call, equal on all ranks. They make one copy after
-  // another, so not if a rank also copies a part of its own.
+  bool symmetric = false;  // `direct` is known
+  // Whether the copy engines may carry the call, equal on all ranks. They make one copy after
+  // another. So they do not pay if ranks also copy a part for themselves.
   bool by_engines = false;
 };
 
+// Computes the moves of a call on this rank.
 class MovesOf {
  public:
   MovesOf(const Call& call, const Member& member, PeerOuts outs)
@@ -94,7 +96,7 @@ class MovesOf {
   PeerMoves moves_;
 };
 
-// Describes a small call whose pieces lie at equal distances.
+// Returns the parameters of a small call, in which the pieces of all ranks lie at equal distances.
 SmallParams small_call(const Call& call, const Member& member) {
   const engine::Signature& s = call.signature;
   SmallParams p = small_of(member, kCollectives);
@@ -119,11 +121,14 @@ SmallParams small_call(const Call& call, const Member& member) {
   return p;
 }
 
-// Both ends of a link use small packets up to this size, in any of the kernels for them.
+// Returns the largest number of bytes that a link carries as a small call. Both ends of a link use
+// this limit, so their two kernels for small calls can talk to each other.
 std::size_t most_small(const PeerTuning& tuning) {
   return std::min({tuning.small, tuning.packets, kSmallBytes});
 }
 
+// Divides the moves among launches by their size. Both ends of a link choose the same protocol,
+// because they know the same size.
 class Movement {
  public:
   Movement(const PeerMoves& moves, const Params& params, int rank, const PeerTuning& tuning)
@@ -139,7 +144,7 @@ class Movement {
 
   std::vector<Step> steps() {
     constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
-    if (moves_.symmetric && most_ > tuning_.direct) {  // all moves have one size
+    if (moves_.symmetric && most_ > tuning_.direct) {  // in these calls all moves have equal size
       if (moves_.by_engines && most_ >= tuning_.engines) {
         add_copies();
       } else {
@@ -158,7 +163,7 @@ class Movement {
   }
 
  private:
-  // Returns whether this rank has to copy its own part.
+  // Returns whether this rank must copy its own part to a different address.
   bool stays() const {
     return moves_.receive[rank_].bytes > 0 && moves_.receive[rank_].at != moves_.send[rank_].at;
   }
@@ -166,8 +171,9 @@ class Movement {
     return copy_step(moves_.receive[rank_].at, moves_.send[rank_].at, moves_.receive[rank_].bytes);
   }
 
-  // Adds a launch for moves of more than `over` bytes, up to `upto`. This rank's own part goes with
-  // the largest.
+  // Adds a launch for the moves of more than `over` bytes, up to `upto` bytes. The launch with the
+  // largest move also copies this rank's own part. A launch for small moves cannot copy a longer
+  // one, so a copy of its own follows it.
   void add_exchange(Protocol protocol, std::size_t over, std::size_t upto) {
     Step step{.protocol = protocol, .params = params_};
     Params& p = step.params;
@@ -184,7 +190,10 @@ class Movement {
       any = any || p.send[j].bytes + p.receive[j].bytes > 0;
     }
     if (!any) return;
-    if (most_ > over && most_ <= upto && stays()) {
+    const bool keeps = most_ > over && most_ <= upto && stays();
+    const bool fits =
+        protocol != Protocol::kExchangeSmallParts || moves_.receive[rank_].bytes <= upto;
+    if (keeps && fits) {
       p.kept = moves_.send[rank_];
       p.kept_to = moves_.receive[rank_];
     }
@@ -197,9 +206,10 @@ class Movement {
       cut_chunks(step, tuning_);
     }
     steps_.push_back(step);
+    if (keeps && !fits) steps_.push_back(copy_own());
   }
 
-  // Adds copies by the copy engines, between two barriers.
+  // Adds copies by the GPU's copy engines, between two barriers.
   void add_copies() {
     Step barrier;
     static_cast<LaneParams&>(barrier.small) = params_;
@@ -229,8 +239,8 @@ std::vector<Step> one_small(const SmallParams& params) {
   return {step};
 }
 
-// Returns the parameters for the common case: at most one small message in each direction, and none
-// to this rank.
+// Returns the parameters for the common case: at most one small message in each direction, and no
+// message to this rank itself. Returns nothing in other cases.
 std::optional<SmallParams> small_messages(std::span<const PeerMessage> messages,
                                           const Member& member,
                                           const PeerTuning& tuning) {

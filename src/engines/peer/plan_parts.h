@@ -1,4 +1,4 @@
-// The two halves of planning: movement and reductions.
+// The two parts of `plan`, movement and reductions, and the helpers that both use.
 #pragma once
 
 #include "engines/peer/plan.h"
@@ -18,6 +18,7 @@ std::vector<Step> plan_reduction(const engine::Call& call,
                                  const PeerTuning& tuning,
                                  PeerOuts outs);
 
+// Return the parameters of a kernel on a lane, with only the lane's members filled in.
 inline Params params_of(const Member& member, int lane) {
   Params p;
   static_cast<LaneParams&>(p) = member.lanes[lane];
@@ -28,6 +29,7 @@ inline SmallParams small_of(const Member& member, int lane) {
   static_cast<LaneParams&>(p) = member.lanes[lane];
   return p;
 }
+// Return the bit of one peer, and the bits of all peers.
 inline std::uint8_t bit_of(int rank, const LaneParams& p) {
   return static_cast<std::uint8_t>(1u << peer_number(rank, p.rank));
 }
@@ -39,7 +41,8 @@ inline Step copy_step(void* to, const void* from, std::size_t bytes) {
           .copy_from = static_cast<const std::byte*>(from),
           .copy_bytes = bytes};
 }
-// Returns a part of an array; empty if it has no bytes. Kernels only read data that is sent.
+// Returns a part of an array, or an empty part if it has no bytes. The result is not const,
+// although kernels only read arrays that are sent.
 inline CutArray part_at(const void* array, std::size_t offset, std::size_t bytes) {
   if (bytes == 0) return {};
   auto* at = static_cast<std::byte*>(const_cast<void*>(array));

@@ -13,8 +13,8 @@ namespace {
 struct ByteRange {
   std::size_t first = 0, bytes = 0;
 };
-// Returns part `index` of `bytes`, cut into `parts` parts of whole vectors. The last parts may be
-// shorter.
+// Divides `bytes` bytes into `parts` parts of whole vectors, and returns part `index`. The last
+// parts may be shorter or empty.
 ByteRange range_of(std::size_t bytes, int parts, int index) {
   const auto n = static_cast<std::uint64_t>(parts);
   const std::size_t length = (vectors_in(bytes) + n - 1) / n * kVectorBytes;
@@ -22,6 +22,7 @@ ByteRange range_of(std::size_t bytes, int parts, int index) {
   return {first, std::min(bytes - first, length)};
 }
 
+// Plans one reduction, or one broadcast by relays, on this rank.
 class ReductionPlan {
  public:
   ReductionPlan(const Call& call, const Member& member, const PeerTuning& tuning, PeerOuts outs)
@@ -63,7 +64,7 @@ class ReductionPlan {
       if (at_root) wanted_from(root, 0, bytes);
       return {bytes <= tuning_.to_one && fits_packets(bytes) ? one_hop(bytes) : chunks()};
     }
-    // Each rank except the root reduces a part.
+    // Each rank except the root reduces one part and forwards the result to the root.
     p_.roles = kWithResults;
     for_relays(bytes, root, [&](int q, ByteRange range) {
       reduced_by(q, range.first, range.bytes);
@@ -91,7 +92,8 @@ class ReductionPlan {
     return {perhaps_even(step, share * static_cast<std::size_t>(size_), share, 1)};
   }
 
-  // Plans a broadcast by relays: a reduction with one source, in which each rank forwards one part.
+  // Plans a broadcast by relays. It is a reduction with the root as its only source: each other
+  // rank receives one part from the root and forwards it to all other ranks.
   std::vector<Step> broadcast() {
     const std::size_t bytes = engine::bytes_of(call_.signature);
     const int root = call_.signature.root;
@@ -107,36 +109,37 @@ class ReductionPlan {
       p_.forward = all_peers(p_) & ~(1u << peer_number(root, rank_));
       enter(range.first);
     });
-    if (!outs_.empty()) p_.enter = 1;  // at the root too
+    if (!outs_.empty()) p_.enter = 1;  // on the root, too, which calls no `enter` above
     std::vector<Step> steps{chunks()};
     if (at_root && call_.out != call_.in) steps.push_back(copy_step(call_.out, call_.in, bytes));
     return steps;
   }
 
  private:
-  // Rank `q` reduces these bytes of all ranks.
+  // Records that rank `q` reduces these bytes of all ranks' inputs.
   void reduced_by(int q, std::size_t first, std::size_t bytes) {
     CutArray& part = q == rank_ ? p_.kept : p_.send[peer_number(q, rank_)];
     part = part_at(call_.in, first, bytes);
   }
-  // This rank wants the bytes that rank `q` reduces.
+  // Records that this rank wants the result of these bytes, which rank `q` reduces.
   void wanted_from(int q, std::size_t first, std::size_t bytes) {
     CutArray& part = q == rank_ ? p_.kept_to : p_.receive[peer_number(q, rank_)];
     part = part_at(call_.out, first, bytes);
   }
-  // Every rank reduces the whole array.
+  // Records that every rank reduces the whole array.
   void whole_to_all(std::size_t bytes) {
     for (int q = 0; q < size_; ++q) reduced_by(q, 0, bytes);
     wanted_from(rank_, 0, bytes);
     p_.same = 1;
   }
+  // Calls act(rank, range) for each rank except the root, with the part that this rank relays.
   template <typename Act>
   void for_relays(std::size_t bytes, int root, const Act& act) const {
     for (int q = 0, index = 0; q < size_; ++q) {
       if (q != root) act(q, range_of(bytes, size_ - 1, index++));
     }
   }
-  // Results go directly to the peers' arrays, if these are known.
+  // Lets this rank write its results directly into the peers' arrays, if they are known.
   void enter(std::size_t first) {
     if (outs_.empty()) return;
     p_.enter = 1;
@@ -145,28 +148,30 @@ class ReductionPlan {
     }
   }
 
-  // Returns whether data of up to `most` bytes for the longest part uses one vector in each thread.
+  // Returns whether this is a small call, which moves one vector in each thread. `most` is the
+  // bytes of the longest part.
   bool is_small(std::size_t most) const {
     const bool listed = call_.signature.kind == Kind::kReduceScatterV;
     return !listed && most <= std::min(tuning_.small, kSmallBytes);
   }
   bool fits_packets(std::size_t most) const { return tuning_.lines || is_small(most); }
-  // Plans packets in one hop. The smallest calls use a simpler kernel.
+  // Plans a reduction by packets in one hop. Small calls use a simpler kernel.
   Step one_hop(std::size_t most) const {
     if (!is_small(most)) return packets(Protocol::kReducePackets);
     Step step{.protocol = Protocol::kReduceSmall, .small = small()};
     cut_small(step);
     return step;
   }
-  // Plans all_reduce by packets in two hops.
+  // Plans an all_reduce by packets in two hops.
   Step two_hops(std::size_t bytes) const {
     const Step step = packets(Protocol::kAllReducePackets);
     const std::size_t part = range_of(bytes, size_, 0).bytes;
     if (bytes <= part * p_.peers) return step;
     return perhaps_even(step, bytes, part, 2);
   }
-  // Uses the kernel for equal parts if this rank's arrays allow it. It makes the same packets in
-  // the same slots.
+  // Returns a step with the faster kernel for equal parts if this rank's arrays allow it. Otherwise
+  // returns `step`. Ranks may differ in this, because both kernels send the same packets in the
+  // same slots.
   Step perhaps_even(Step step, std::size_t bytes, std::size_t part, std::uint32_t hops) const {
     auto* out = static_cast<std::byte*>(call_.out);
     if (hops == 1) out -= part * static_cast<std::size_t>(rank_);

@@ -10,12 +10,12 @@
 namespace hocket::engines::peer {
 namespace {
 
-// The facts that a rank gives to the others.
+// The facts that each rank gives to all ranks before the engine is made.
 struct PeerCard {
-  std::int32_t shareable = 0;  // 1: other processes can map its GPU's memory
+  std::int32_t shareable = 0;  // 1: other processes can map the memory of this rank's GPU
 };
 
-// The smallest number that carries every call: the blocks of one channel.
+// Limits of HOCKET_PEER_BLOCKS. Every call needs at least the blocks of one channel.
 constexpr long long kLeastBlocks = 3;
 constexpr long long kMostBlocks = 1024;
 

@@ -25,7 +25,7 @@ class PeerProvider final : public engine::Provider {
   std::unique_ptr<engine::DeviceEngine> make_device_engine(const engine::DeviceSite& site) override;
 
  private:
-  std::uint32_t most_blocks_ = 0;  // of a kernel; 0: the tuning decides
+  std::uint32_t most_blocks_ = 0;  // maximum blocks of a kernel; 0: the tuning's maximum
 };
 
 }  // namespace hocket::engines::peer

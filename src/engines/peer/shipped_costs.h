@@ -1,6 +1,6 @@
-// Costs measured on H200s linked by NVSwitch, with one process for each GPU, by `hocket bench
-// --tune`. 2 ranks on 2026-11-23, 4 ranks on 2026-11-22, with slower kernels than today's. The
-// format is that of its output.
+// Costs that `hocket bench --tune` measured on H200s linked by NVSwitch, with one process for each
+// GPU. The costs of 2 ranks are from 2026-11-23, those of 4 ranks from 2026-11-22. The kernels were
+// slower then than they are now. The format is that of the command's output.
 #pragma once
 
 #include <string_view>

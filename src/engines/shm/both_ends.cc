@@ -1,14 +1,18 @@
-// Gather, scatter and broadcast with one copy by the kernel, which both ends of a transfer make.
+// Gather, scatter and broadcast with a single copy by the kernel. Both ends of a transfer share
+// this copy.
 //
-// A single rank copies at the speed of its core, and half of the others would wait for it. So the
-// root copies the front of each peer's part, and the peer copies the rest at the same time. With
-// more than two ranks the front is all of a part, or nothing:
+// If the root made all copies, one core would do all the work while the peers wait. So the root
+// copies the *front* of each peer's part, and the peer copies the rest at the same time. With more
+// than two ranks the front is mostly either the whole part or empty:
 //
 //   part of peer  1      2      3      4      5      6
 //   gather        root reads           peers write
 //   scatter       root writes          peers read
 //
-// An array that both ends reach is exposed: see exposure.h.
+// In a shorter scatter the root writes the fronts to its own chunk, and the peers copy them from
+// there. This saves the root a system call for each part.
+//
+// Arrays that the other end reads or writes are exposed: see exposure.h.
 #include <cerrno>
 
 #include "engines/algorithm/scratch.h"
@@ -24,40 +28,62 @@ using engine::until;
 
 namespace {
 
-// From this length of all parts on, the root's copies would only take its memory's bandwidth from
-// the peers, who are many. Below it, all peers at once would wait for the caches of its core.
-constexpr std::size_t kPeersAloneFrom = std::size_t{4} << 20;
+// Limits in bytes of all parts together. Below kHalfTo the root copies the parts of half of its
+// peers. If all peers copied, they would contend for the caches of the root's core. From kHalfTo
+// on, the peers make all copies, because the root's copies would only take memory bandwidth from
+// theirs. Exception: between kHalfTo and kCachedTo, the root of a scatter copies kCached bytes,
+// which its core has in its cache.
+constexpr std::size_t kHalfTo = std::size_t{4} << 20;
+constexpr std::size_t kCachedTo = std::size_t{8} << 20;
+constexpr std::size_t kCached = std::size_t{1} << 20;
+// The root of a staged scatter notifies its peers each time it has written about so many bytes to
+// its chunk.
+constexpr std::size_t kNoticeBytes = std::size_t{8} << 10;
 
-// The division of the work. A value, equal on all ranks.
+// The division of the copies between the root and its peers. A value, equal on all ranks except
+// `rank`.
 struct Division {
   int rank;
   int size;
   int root;
   std::size_t share;  // bytes of each part
-  bool has_parts;     // false: all parts are the whole array
+  bool has_parts;     // false: a broadcast, in which every part is the whole array
+  bool scatters;
 
   Division(const ShmGroup& group, const Call& call)
       : rank(group.rank()),
         size(group.size()),
         root(call.signature.root),
         share(bytes_of(call.signature)),
-        has_parts(call.signature.kind != Kind::kBroadcast) {}
+        has_parts(call.signature.kind != Kind::kBroadcast),
+        scatters(call.signature.kind == Kind::kScatter) {}
   bool is_root() const { return rank == root; }
-  // Returns the number of a peer, from 1, and the peer of a number.
+  // Convert between a peer's rank and its number. The root counts its peers from 1.
   int number_of(int peer) const { return (peer - root + size) % size; }
   int peer_of(int number) const { return (root + number) % size; }
   std::size_t offset(int peer) const {
     return has_parts ? static_cast<std::size_t>(peer) * share : 0;
   }
-  // Returns the bytes of a part that the root copies.
+  std::size_t total() const { return share * static_cast<std::size_t>(size); }
+  // Returns how many peers' parts the root copies if it copies half of the parts.
+  int peers_of_root() const { return size / 2; }
+  // Returns how many bytes of the part of peer `number` the root copies.
   std::size_t front(int number) const {
     if (size == 2) return share / 2 / control::kCacheLine * control::kCacheLine;
-    const bool is_long = share * static_cast<std::size_t>(size) >= kPeersAloneFrom;
-    return !is_long && number <= size / 2 ? share : 0;
+    if (total() < kHalfTo) return number <= peers_of_root() ? share : 0;
+    if (!scatters || total() >= kCachedTo) return 0;
+    return kCached / static_cast<std::size_t>(size) / control::kCacheLine * control::kCacheLine;
+  }
+  // Returns whether the root of a scatter copies the parts of the first peers_of_root() peers to
+  // its own chunk, from which the peers copy them. The parts must fit into the chunk.
+  bool is_staged() const {
+    return scatters && size > 2 &&
+           share * static_cast<std::size_t>(peers_of_root()) <= chunk_room(size);
   }
 };
 
-// An array to expose, or a copy if the kernel cannot reach it for others. A resource.
+// An array to expose. If the kernel cannot read or write it for peers, scratch memory that stands
+// for the array. A resource.
 class Reachable {
  public:
   Reachable(void* array, std::size_t bytes, bool is_output) : array_(array) {
@@ -79,8 +105,10 @@ Task meet(ShmGroup& group, const Call& call, int peer) {
   group.check_staged(peer, call);
 }
 
-// A rank that has read the fronts of n peers is done with n chunks. It counts as done, too, if its
-// call has failed. A rank that has written n parts has reduced n chunks, and only then.
+// The calls of this file use two words of shm_group.h with a different meaning. `done` counts the
+// parts that this rank has read, in the order of the peers' numbers. A rank that has left the call,
+// even after an error, counts as having read all parts. `reduced` counts the parts that this rank
+// has written. Only a successful write sets it.
 Task await_reader(ShmGroup& group, const Call& call, int peer, std::uint64_t parts) {
   if (group.has_done(peer, call, parts)) co_return;
   co_await until([&] { return group.has_done(peer, call, parts); });
@@ -139,6 +167,24 @@ Task gather_at_peer(ShmGroup& group, const Call& call, const Division& division)
   }
 }
 
+// Copies the parts of the first peers_of_root() peers to the root's chunk, in the order of the
+// peers' numbers. Announces how many parts are in the chunk.
+void stage_parts(ShmGroup& group, const Call& call, const Division& division) {
+  const std::size_t share = division.share;
+  const int at_once = static_cast<int>(std::max<std::size_t>(1, kNoticeBytes / share));
+  std::byte* to = group.chunk(division.rank, call.sequence, 0);
+  for (int done = 0; done < division.peers_of_root();) {
+    const int peer = division.peer_of(done + 1);
+    const int parts = std::min({at_once, division.peers_of_root() - done, division.size - peer});
+    const std::size_t bytes = share * static_cast<std::size_t>(parts);
+    const auto* from = static_cast<const std::byte*>(call.in) + division.offset(peer);
+    core::copy(to, from, bytes, core::Stores::kCached);
+    to += bytes;
+    done += parts;
+    group.reduced(call, static_cast<std::uint64_t>(done));
+  }
+}
+
 Task scatter_at_root(ShmGroup& group, const Call& call, const Division& division) {
   const std::size_t share = division.share;
   const std::size_t parts = division.has_parts ? static_cast<std::size_t>(division.size) : 1;
@@ -146,9 +192,10 @@ Task scatter_at_root(ShmGroup& group, const Call& call, const Division& division
   group.expose(call, in.get());
   group.stage(call, 1);
   const auto* const data = static_cast<const std::byte*>(call.in);
+  if (division.is_staged()) stage_parts(group, call, division);
   for (int number = 1; number < division.size; ++number) {
     const std::size_t front = division.front(number);
-    if (front == 0) continue;
+    if (front == 0 || division.is_staged()) continue;
     const int peer = division.peer_of(number);
     co_await meet(group, call, peer);
     const auto array = group.exposed_output(peer, call);
@@ -168,6 +215,14 @@ Task scatter_at_root(ShmGroup& group, const Call& call, const Division& division
 Task scatter_at_peer(ShmGroup& group, const Call& call, const Division& division) {
   const int number = division.number_of(division.rank);
   const std::size_t front = division.front(number);
+  if (front != 0 && division.is_staged()) {
+    co_await meet(group, call, division.root);
+    co_await await_writer(group, call, division.root, static_cast<std::uint64_t>(number));
+    const std::byte* parts = group.chunk(division.root, call.sequence, 0);
+    const std::size_t before = static_cast<std::size_t>(number - 1) * division.share;
+    core::copy(call.out, parts + before, division.share, core::Stores::kCached);
+    co_return;
+  }
   const Reachable out(call.out, front, true);
   if (front != 0) group.expose_output(call, out.get());
   group.stage(call, 1);

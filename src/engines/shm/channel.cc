@@ -22,12 +22,12 @@ void RingChannel::learn_what_is_done() noexcept {
   const std::uint64_t done = shared_->done.load(std::memory_order_acquire);  // pairs with pop
   if (done <= done_ || done > count_) return;
   done_ = done;
-  freed_ = ends_[(done - 1) % ChannelShared::kRecords];
+  freed_ = ends_[place_of(done - 1)];
 }
 
 bool RingChannel::has_record() noexcept {
-  if (count_ - done_ == ChannelShared::kRecords) learn_what_is_done();
-  return count_ - done_ < ChannelShared::kRecords;
+  if (count_ - done_ == records_) learn_what_is_done();
+  return count_ - done_ < records_;
 }
 
 std::size_t RingChannel::room(std::size_t wanted, std::size_t least) noexcept {
@@ -61,7 +61,7 @@ void RingChannel::write(RecordHeader header,
   } else if (!payload.empty()) {
     base::copy_plain(lines.payload, payload.data(), payload.size());
   }
-  ends_[count_ % ChannelShared::kRecords] = position_;
+  ends_[place_of(count_)] = position_;
   lines.header = header;
   lines.stamp.store(++count_, std::memory_order_release);  // pairs with front
 }
@@ -75,11 +75,13 @@ void RingChannel::claim_next(std::size_t bytes) const noexcept {
 std::optional<RingChannel::Record> RingChannel::front() const noexcept {
   const RecordLines& lines = this->lines();
   if (lines.stamp.load(std::memory_order_acquire) != count_ + 1) return std::nullopt;
+  // A writer of many messages has probably written the next record, too.
+  __builtin_prefetch(&shared_->records()[place_of(count_ + 1)]);
   const RecordHeader header = lines.header;
   if (header.bytes <= RecordLines::kInline) {
     return Record{header, {{lines.payload, header.bytes}}};
   }
-  // The peer wrote position and length: they are limited to the ring.
+  // The peer wrote the position and length, so this limits both to the ring.
   const std::size_t at = std::min<std::size_t>(header.at, capacity_);
   const std::size_t bytes = std::min<std::size_t>(header.bytes, capacity_ - at);
   return Record{header, {{ring_ + at, bytes}, header.claimable != 0}};
@@ -105,7 +107,7 @@ void RingChannel::withdraw(const control::GroupControl& control,
                            std::size_t place) noexcept {
   shm::withdraw(shared_->exposed[place], [&] {
     return shared_->copying.load(std::memory_order_acquire) == place + 1 &&
-           control.host().may_be_copying(control.host_rank(reader));
+           control.host().peer_memory.may_be_copying(control.host_rank(reader));
   });
 }
 

@@ -1,9 +1,10 @@
-// The chunk size of a call. All ranks choose the same, from the signature and the group's size.
+// The chunk size of a call. All ranks choose the same size, from the signature and the group's
+// size.
 //
-// Each step costs a meeting of all ranks. So few long steps are best, while two chunks fit into a
-// core's own cache. In an all_gather short chunks let the others begin to read early. For arrays
-// larger than the caches neither helps. Measured with 4 to 32 ranks, each on a core with 2 MiB of
-// cache; docs/notes/performance.md has the figures.
+// Each step costs a meeting of all ranks. So few long steps are best, provided that two chunks fit
+// into a core's private cache. In an all_gather short chunks are best, because they let the peers
+// begin to read early. For arrays larger than the caches neither choice helps. Measured with 4 to
+// 32 ranks, each on a core with 2 MiB of cache; docs/notes/performance.md has the figures.
 #include <algorithm>
 
 #include "engines/shm/shm_group.h"
@@ -11,10 +12,10 @@
 namespace hocket::engines::shm {
 namespace {
 
-// Larger buffers do not stay in the caches.
+// Arrays of this size in bytes do not stay in the caches.
 constexpr std::size_t kLongArray = std::size_t{4} << 20;
 
-// Returns half of the array, so that a call takes two steps.
+// Returns a chunk size of about half the array, so that a call takes two steps.
 std::size_t half_of(std::size_t bytes) {
   return std::clamp(bytes / 2 / kChunkBytes * kChunkBytes, kChunkBytes, kLongChunkBytes);
 }

@@ -7,7 +7,7 @@
 namespace hocket::engines::shm {
 
 inline engine::Envelope envelope_of(const RecordHeader& header, int peer) {
-  // An unknown dtype differs from all dtypes, and is never used as an index.
+  // The peer wrote the header. An unknown dtype becomes 0, so that it is never used as an index.
   return {.peer = peer,
           .tag = header.tag,
           .dtype = static_cast<DType>(header.dtype < kDTypeCount ? header.dtype : 0),

@@ -1,17 +1,17 @@
-// The pattern of every call of more than a few KiB. In each step, a rank fills its next chunk while
-// the others read its previous one.
+// The pattern of calls with more than a few KiB of data. In each step, a rank fills its next chunk
+// while its peers read its previous chunk.
 //
 //   step        0         1         2         3
 //   this rank   fill 0    fill 1    fill 2    ...
 //   its peers             read 0    read 1    read 2
 //
-// Ranks are at most two steps apart. In step k a rank waits until all ranks have finished step k -
-// 2. Then it fills its chunk k, and takes what the others filled in step k - 1. A rank without data
-// in a step still reports the step as done, so that no rank waits for it. A rank that has completed
-// the call counts as past every step.
+// Ranks are at most two steps apart. In step k a rank waits until all ranks have read the chunks of
+// step k - 2. Then it fills its chunk k and reads the chunks that its peers filled in step k - 1. A
+// rank that reads nothing in a step still reports the step as done, so that no peer waits for it.
+// A rank that has completed the call counts as past every step.
 //
-// A rank that exposes its array gives all of it in one step. It ends when its readers have
-// finished.
+// A rank that exposes its array gives the whole array in one step. It completes the call after all
+// its readers have finished.
 #pragma once
 
 #include <algorithm>
@@ -25,16 +25,24 @@
 
 namespace hocket::engines::shm {
 
-// A giver has `std::uint64_t steps()` and `void fill(Stager&, std::byte* chunk, std::uint64_t
-// step)`. Its `kReaders` says how many ranks read each byte. A giver that may expose its array also
-// has `bool expose(ShmGroup&, const Call&)`, which returns whether it did, `bool gives(int peer)`,
-// and `void keep_own()`.
+// A *giver* fills this rank's chunks, and a *taker* reads the chunks of peers.
 //
-// A taker has `std::uint64_t steps()` and `bool from(int peer, std::uint64_t step)`, which returns
-// whether there is data. `void take(int peer, const Staged& chunk, std::uint64_t step)` is called
-// when the data is there. `void finish(std::uint64_t step)` follows the last peer. A taker of
-// exposed arrays also has `int read(ShmGroup&, const Call&, const ExposedArray&)`; see
-// read_exposed.
+// A giver has these members:
+//   static constexpr Readers kReaders          whether one rank or several read each byte
+//   std::uint64_t steps()
+//   void fill(Stager&, std::byte* chunk, std::uint64_t step)
+// A giver that may expose its array also has:
+//   bool expose(ShmGroup&, const Call&)        exposes the array; returns whether it did
+//   void keep_own()                            copies the data that this rank keeps for itself
+//   bool gives(int peer)                       returns whether `peer` reads from the array
+//
+// A taker has these members:
+//   std::uint64_t steps()
+//   bool from(int peer, std::uint64_t step)    returns whether `peer` gives data in this step
+//   void take(int peer, const Staged& chunk, std::uint64_t step)   called when the data is there
+//   void finish(std::uint64_t step)            called after the last peer of a step
+// A taker of exposed arrays also has:
+//   int read(ShmGroup&, const Call&, const ExposedArray&)          see read_exposed for the result
 template <typename Giver>
 concept Exposes =
     requires(Giver giver, ShmGroup& group, const engine::Call& call) { giver.expose(group, call); };
@@ -43,8 +51,8 @@ concept ReadsExposed = requires(Taker taker, ShmGroup& group, const engine::Call
   taker.read(group, call, ExposedArray{});
 };
 
-// Ends a call whose reader could not read; see read_exposed. If the array was withdrawn, this
-// waits, and the failure of the array's owner ends the call.
+// Ends a call after read_exposed failed with `error`. Throws unless the error is ESRCH, which says
+// that the owner withdrew the array. Then this waits until the owner's failure ends the call.
 inline engine::Task give_up_reading(int owner, int error) {
   if (error != ESRCH) throw_unreachable(owner, error);
   co_await engine::until([] { return false; });
@@ -82,8 +90,8 @@ engine::Task exchange(ShmGroup& group, engine::Call call, Giver giver, Taker tak
     const std::uint64_t step = k - 1;
     if (step < take_steps) {
       [[maybe_unused]] bool is_staged = false;  // at least one peer stages
-      // Each rank begins with its neighbour, so that the ranks do not all wait for one peer's
-      // chunk.
+      // Each rank begins with its next peer, so that the ranks do not all read the same chunk
+      // first.
       for (int i = 1; i < group.size(); ++i) {
         const int peer = (group.rank() + i) % group.size();
         if (!taker.from(peer, step)) continue;
@@ -108,7 +116,7 @@ engine::Task exchange(ShmGroup& group, engine::Call call, Giver giver, Taker tak
       }
       taker.finish(step);
       if constexpr (ReadsExposed<Taker>) {
-        if (step == 0 && !is_staged) take_steps = 1;  // all of it was read
+        if (step == 0 && !is_staged) take_steps = 1;  // every peer exposed its whole array
       }
     }
     if (k < std::max(give_steps, take_steps)) group.done(call, k);
@@ -123,6 +131,7 @@ engine::Task exchange(ShmGroup& group, engine::Call call, Giver giver, Taker tak
   }
 }
 
+// Returns the number of steps for `bytes` bytes with `piece` bytes in each step.
 inline std::uint64_t steps_for(std::size_t bytes, std::size_t piece) {
   return (bytes + piece - 1) / piece;
 }
@@ -137,11 +146,15 @@ inline StepRange range_of(std::uint64_t step, std::size_t piece, std::size_t byt
   return {first, std::min(piece, bytes - first)};
 }
 
-// For the v-forms only the two sides know the size of a transfer, and they may disagree. Then
-// kCompared puts the giver's size in front of every piece, and there is at least one piece.
+// How a taker knows the size of a transfer. kAgreed: all ranks know it from the signature.
+// kCompared: in v-forms only giver and taker know the size, and they may disagree. So every piece
+// begins with the giver's size, and even an empty transfer has one piece.
 enum class Sizes : std::uint8_t { kAgreed, kCompared };
-inline constexpr std::size_t kSizeBytes = 64;  // one cache line, to keep the data aligned
+// Bytes of the size in front of a piece: one cache line, so that the data stays aligned.
+inline constexpr std::size_t kSizeBytes = 64;
 
+// The length and layout of a transfer's pieces: an optional header with the size, then the data.
+// `room` is the bytes of a piece including the header. A value.
 class PieceSize {
  public:
   PieceSize(std::size_t room, Sizes sizes) : room_(room), sizes_(sizes) {}
@@ -166,7 +179,8 @@ class PieceSize {
     const StepRange range = range_of(step, bytes(), total);
     stager.copy(at + header(), data + range.first, range.length, is_long);
   }
-  // Throws engine::EnvelopeMismatch if `peer` gives another number of bytes than `total`.
+  // Throws engine::EnvelopeMismatch if `peer` gives `given` bytes but this rank expects `total`.
+  // Does nothing if the sizes are kAgreed.
   void compare(std::uint64_t given, std::size_t total, int peer) const {
     if (sizes_ == Sizes::kAgreed || given == total) return;
     throw engine::EnvelopeMismatch{{.peer = peer, .count = total}, {.peer = peer, .count = given}};
@@ -193,9 +207,9 @@ class PieceSize {
   Sizes sizes_;
 };
 
-// Data that a rank keeps for itself. It is copied piece by piece between the other pieces. So data
-// that is also given to peers is still in the caches, and other data uses time in which the rank
-// would wait.
+// Data that a rank keeps for itself. The rank copies it piece by piece, between the pieces for its
+// peers. If peers also get this data, it is still in the caches. If not, the copy takes time in
+// which the rank would only wait.
 struct OwnPart {
   std::byte* out = nullptr;
   const std::byte* in = nullptr;
@@ -205,7 +219,7 @@ struct OwnPart {
     if (out == in) bytes = 0;
     return {static_cast<std::byte*>(out), static_cast<const std::byte*>(in), bytes};
   }
-  // Copies piece `step` of `piece` bytes. The last call copies all that is left.
+  // Copies the piece number `step`, of `piece` bytes. With `last`, copies all remaining data.
   void copy(std::uint64_t step, std::size_t piece, bool last) const {
     StepRange range = range_of(step, piece, bytes);
     if (last) range.length = bytes - range.first;
@@ -216,15 +230,15 @@ struct OwnPart {
   void copy_all() const { copy(0, 0, true); }
 };
 
-// Gives the same bytes to all ranks, one chunk at a time.
+// A giver of the same bytes to all ranks, one chunk in each step.
 struct GiveShared {
   static constexpr Readers kReaders = Readers::kSeveral;
   const std::byte* data;
   std::size_t bytes;
   std::size_t long_from = Stager::copied_from();  // bytes; see Stager
   PieceSize piece;
-  OwnPart own = {};      // at most `bytes` bytes
-  int only = -1;         // the only reader; -1: all ranks
+  OwnPart own = {};      // what this rank keeps, at most `bytes` bytes
+  int only = -1;         // the only reader; -1: all ranks read
   bool exposes = false;  // readers may read the array directly
 
   std::uint64_t steps() const { return piece.steps(bytes); }
@@ -242,9 +256,9 @@ struct GiveShared {
   void keep_own() const { own.copy_all(); }
 };
 
-// The positions of the ranks' parts: equal shares, or the parts of a v-form.
+// The positions of the ranks' parts in an array: equal shares, or the parts of a v-form. In bytes.
 struct ShmParts {
-  std::size_t share = 0;  // bytes, if `view` is empty
+  std::size_t share = 0;  // length of each part, if `view` is empty
   engine::PartsView view;
   bool at_front = false;  // every part begins at 0, because there is only one
 
@@ -258,13 +272,14 @@ struct ShmParts {
   }
 };
 
-// Returns the parts of a reduce_scatter in its input.
+// Returns the positions of the ranks' parts in the input of a reduce_scatter.
 inline ShmParts parts_of(const engine::Call& call) {
   if (call.signature.kind == engine::Kind::kReduceScatterV) return {.view = call.in_parts};
   return {.share = bytes_of(call.signature)};
 }
 
-// Returns part `rank` of `elements` elements, cut into whole cache lines as equally as possible.
+// Returns the part number `rank` of `elements` elements, in elements. The `size` parts are whole
+// cache lines and as equal as possible.
 inline StepRange part_of(int rank, int size, std::size_t elements, std::size_t element_bytes) {
   const std::size_t line = std::max<std::size_t>(1, control::kCacheLine / element_bytes);
   const std::size_t lines = (elements + line - 1) / line;
@@ -273,13 +288,13 @@ inline StepRange part_of(int rank, int size, std::size_t elements, std::size_t e
   return range_of(static_cast<std::uint64_t>(rank), part, elements);
 }
 
-// Returns whether this rank exposes an array of which each peer reads its part. Each rank may
-// decide for itself, because readers see how the parts are given. See single_copy.cc.
+// Returns whether this rank exposes an array of which each peer reads one part. Ranks may decide
+// differently, because a reader sees whether the peer exposes or stages. See single_copy.cc.
 bool exposes_parts(const ShmGroup& group, engine::Kind kind, const ShmParts& parts) noexcept;
-// Returns whether this rank exposes an array that each reader reads completely.
+// Returns whether this rank exposes an array of `bytes` bytes that each reader reads completely.
 bool exposes_whole(const ShmGroup& group, std::size_t bytes) noexcept;
 
-// A chunk that is cut into one piece for each other rank.
+// A chunk that is divided into one piece for each peer of its owner.
 struct ChunkPieces {
   std::size_t chunk;  // bytes
   int rank;           // owner of the chunk
@@ -293,7 +308,7 @@ struct ChunkPieces {
   }
 };
 
-// Gives each rank its own part.
+// A giver of a different part to each rank.
 struct GiveParts {
   static constexpr Readers kReaders = Readers::kOne;
   const std::byte* data;
@@ -301,7 +316,7 @@ struct GiveParts {
   ChunkPieces pieces;
   PieceSize piece;
   OwnPart own;
-  std::uint64_t most = 0;                         // steps; set by make
+  std::uint64_t most = 0;                         // steps of the longest part; set by make
   std::size_t long_from = Stager::copied_from();  // bytes of a part; see Stager
   bool exposes = false;                           // readers may read the array directly
 

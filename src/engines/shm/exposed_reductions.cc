@@ -1,7 +1,9 @@
-// Reductions of arrays that all ranks expose. Each rank reduces its part of all arrays, block by
-// block, and reads the blocks through the kernel. All sums are in ascending rank order.
+// Reductions of arrays that all ranks expose; see exposure.h. Each rank reduces one part of all
+// arrays, block by block, and reads the peers' blocks through the kernel. The data is combined in
+// ascending rank order.
 #include <array>
 #include <cerrno>
+#include <optional>
 
 #include "engines/algorithm/scratch.h"
 #include "engines/shm/collectives.h"
@@ -16,11 +18,15 @@ using engine::until;
 
 namespace {
 
-// Bytes of one rank's array in a block. It is long enough for an efficient read, and short enough
-// that all ranks' blocks stay in a core's own cache.
+// A block is kBlock bytes of each rank's array, or fewer if all blocks together would exceed
+// kAllBlocks. A block is long enough for an efficient read. All ranks' blocks stay in a core's
+// private cache.
 constexpr std::size_t kBlock = std::size_t{32} << 10;
-constexpr std::size_t kAllBlocks = std::size_t{1} << 20;
-// Bytes of the result that each rank computes in one step. They fit into a chunk.
+constexpr std::size_t kAllBlocks = std::size_t{512} << 10;
+// A result of this size in bytes does not stay in a core's cache beside the input. So the rank
+// writes it past the caches.
+constexpr std::size_t kStreamFrom = std::size_t{4} << 20;
+// Bytes of the result that each rank computes in one step. They must fit into a chunk.
 constexpr std::size_t kStepPart = std::size_t{64} << 10;
 
 std::size_t block_bytes(int size) {
@@ -28,7 +34,7 @@ std::size_t block_bytes(int size) {
   return std::clamp<std::size_t>(share, 4096, kBlock);
 }
 
-// Reduces the blocks of all ranks' arrays at one position. It belongs to one task.
+// Reads and reduces the blocks of all ranks' arrays at one position. Owned by one task.
 class Blocks {
  public:
   Blocks(ShmGroup& group, const Call& call)
@@ -37,11 +43,21 @@ class Blocks {
   }
 
   std::size_t length() const { return length_; }  // bytes
-  // Reads `bytes` bytes of a peer's array from `offset`; see read_exposed.
-  int read(int peer, std::size_t offset, std::size_t bytes) {
-    std::byte* const to = memory_.get() + length_ * static_cast<std::size_t>(peer);
-    group_.sources()[peer] = to;
-    return group_.read(*group_.exposed(peer, call_), to, offset, bytes);
+  struct Unreadable {
+    int peer;
+    int error;
+  };
+  // Reads `bytes` bytes of all peers' arrays from `offset`; see read_exposed. Returns the first
+  // peer whose array cannot be read.
+  std::optional<Unreadable> read(std::size_t offset, std::size_t bytes) {
+    for (int i = 1; i < group_.size(); ++i) {
+      const int peer = (group_.rank() + i) % group_.size();
+      std::byte* const to = memory_.get() + length_ * static_cast<std::size_t>(peer);
+      group_.sources()[peer] = to;
+      const int error = group_.read(*group_.exposed(peer, call_), to, offset, bytes);
+      if (error != 0) return Unreadable{peer, error};
+    }
+    return std::nullopt;
   }
   void reduce(std::span<void* const> outs, std::size_t offset, std::size_t bytes) {
     group_.sources()[group_.rank()] = static_cast<const std::byte*>(call_.in) + offset;
@@ -60,8 +76,8 @@ class Blocks {
   algorithm::Scratch memory_;
 };
 
-// Exposes `bytes` bytes of this rank's input. If the kernel cannot read them, it exposes a copy,
-// which `kept` holds. It also exposes `output`, if any.
+// Exposes `bytes` bytes of this rank's input. If the kernel cannot read the input for peers,
+// exposes a copy instead, which `kept` holds. If `output` is not null, exposes it, too.
 void expose(ShmGroup& group,
             const Call& call,
             std::size_t bytes,
@@ -79,7 +95,7 @@ void expose(ShmGroup& group,
   group.stage(call, 1);
 }
 
-// Waits until every peer has exposed its array.
+// Waits until every peer has exposed its array, and compares the calls.
 Task meet(ShmGroup& group, const Call& call) {
   for (int i = 1; i < group.size(); ++i) {
     const int peer = (group.rank() + i) % group.size();
@@ -93,8 +109,8 @@ Task meet(ShmGroup& group, const Call& call) {
 
 }  // namespace
 
-// Works in steps. In each step every rank reduces its part and gives the result to the others
-// through its chunks.
+// An all_reduce or a reduce, in steps. In each step every rank reduces its part, and gives the
+// result to the other ranks through its chunk.
 Task exposed_reduce(ShmGroup& group, Call call) {
   const CallScope turn(group, call);
   algorithm::Scratch kept;
@@ -106,7 +122,8 @@ Task exposed_reduce(ShmGroup& group, Call call) {
   const std::size_t step_bytes = kStepPart * static_cast<std::size_t>(size);
   const std::uint64_t steps = steps_for(bytes, step_bytes);
   const bool takes = receives(group, call);
-  const core::Stores stores = stores_for(bytes);
+  const core::Stores stores =
+      bytes >= kStreamFrom ? core::Stores::kStreaming : core::Stores::kCached;
   auto* const out = static_cast<std::byte*>(call.out);
   Blocks blocks(group, call);
 
@@ -125,10 +142,8 @@ Task exposed_reduce(ShmGroup& group, Call call) {
     for (std::size_t done = 0; done < mine.length; done += blocks.length()) {
       const std::size_t at = mine.first + done;
       const std::size_t length = std::min(blocks.length(), mine.length - done);
-      for (int i = 1; i < size; ++i) {
-        const int peer = (rank + i) % size;
-        const int error = blocks.read(peer, at, length);
-        if (error != 0) co_await give_up_reading(peer, error);
+      if (const auto failed = blocks.read(at, length)) {
+        co_await give_up_reading(failed->peer, failed->error);
       }
       const std::array<void*, 2> outs{results + done, out + at};
       blocks.reduce(std::span(outs).first(takes ? 2 : 1), at, length);
@@ -144,18 +159,18 @@ Task exposed_reduce(ShmGroup& group, Call call) {
     }
     group.done(call, k + 1);
   }
-  for (int peer = 0; peer < size; ++peer) {  // until it has read this rank's array
+  for (int peer = 0; peer < size; ++peer) {  // wait until the peer has read this rank's array
     if (peer == rank || group.is_reduced(peer, call, steps)) continue;
     co_await until([&] { return group.is_reduced(peer, call, steps); });
   }
   group.saw_everybody(call);
 }
 
-// Each rank writes its part of the result to the root's array, block by block.
+// A reduce. Each rank writes its part of the result to the root's array, block by block.
 Task exposed_reduce_to_root(ShmGroup& group, Call call) {
   const CallScope scope(group, call);
   algorithm::Scratch kept;
-  algorithm::Scratch landing;  // if the kernel cannot write to the root's array for others
+  algorithm::Scratch staged;  // the root's result, if the kernel cannot write to its array
   const Exposing exposing(group);
   const int size = group.size();
   const int rank = group.rank();
@@ -167,8 +182,8 @@ Task exposed_reduce_to_root(ShmGroup& group, Call call) {
 
   co_await until([&] { return group.may_write(call); });
   if (rank == root && !os::others_may_write(out, bytes)) {
-    landing = algorithm::Scratch(bytes);
-    out = landing.get();
+    staged = algorithm::Scratch(bytes);
+    out = staged.get();
   }
   expose(group, call, bytes, kept, rank == root ? out : nullptr);
   co_await meet(group, call);
@@ -180,10 +195,8 @@ Task exposed_reduce_to_root(ShmGroup& group, Call call) {
   for (std::size_t done = 0; done < mine.length; done += blocks.length()) {
     const std::size_t at = mine.first + done;
     const std::size_t length = std::min(blocks.length(), mine.length - done);
-    for (int i = 1; i < size; ++i) {
-      const int peer = (rank + i) % size;
-      const int error = blocks.read(peer, at, length);
-      if (error != 0) co_await give_up_reading(peer, error);
+    if (const auto failed = blocks.read(at, length)) {
+      co_await give_up_reading(failed->peer, failed->error);
     }
     void* const to = rank == root ? out + at : result;
     blocks.reduce({&to, 1}, at, length);
@@ -192,12 +205,12 @@ Task exposed_reduce_to_root(ShmGroup& group, Call call) {
     if (error != 0) co_await give_up_reading(root, error);
   }
   group.reduced(call, 1);
-  // Until a peer has written its part, it reads this rank's array.
+  // A peer reads this rank's array until it has written its part of the result.
   for (int peer = 0; peer < size; ++peer) {
     if (peer == rank || group.is_reduced(peer, call, 1)) continue;
     co_await until([&] { return group.is_reduced(peer, call, 1); });
   }
-  if (landing.get() != nullptr) core::copy(call.out, out, bytes, stores_for(bytes));
+  if (staged.get() != nullptr) core::copy(call.out, out, bytes, stores_for(bytes));
   group.saw_everybody(call);
 }
 
@@ -214,7 +227,7 @@ Task exposed_reduce_scatter(ShmGroup& group, Call call) {
   }
   const auto* const in = static_cast<const std::byte*>(call.in);
   const std::size_t own = parts.bytes(rank);
-  // A result in this rank's input would overwrite data that others have not read yet.
+  // A result that lies in this rank's input would overwrite data that peers have not read yet.
   const bool in_place = call.out >= in && call.out < in + total;
   const algorithm::Scratch result(in_place ? own : 0);
   std::byte* const out = in_place ? result.get() : static_cast<std::byte*>(call.out);
@@ -226,10 +239,8 @@ Task exposed_reduce_scatter(ShmGroup& group, Call call) {
   for (std::size_t done = 0; done < own; done += blocks.length()) {
     const std::size_t at = parts.offset(rank) + done;
     const std::size_t length = std::min(blocks.length(), own - done);
-    for (int i = 1; i < size; ++i) {
-      const int peer = (rank + i) % size;
-      const int error = blocks.read(peer, at, length);
-      if (error != 0) co_await give_up_reading(peer, error);
+    if (const auto failed = blocks.read(at, length)) {
+      co_await give_up_reading(failed->peer, failed->error);
     }
     void* const to = out + done;
     blocks.reduce({&to, 1}, at, length);

@@ -10,11 +10,11 @@
 namespace hocket::engines::shm {
 namespace {
 
-// The size of one copy. An owner that withdraws may have to wait for it.
+// The bytes of one copy. An owner that withdraws its array may have to wait for one copy.
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
-// Calls `copy(offset, bytes)` for each piece, which returns an error number, while the ticket is
-// valid.
+// Calls `copy(offset, bytes)` for each piece while the ticket is valid. `copy` returns 0 or an
+// error number. Returns the result of read_exposed.
 template <typename Copy>
 int copy_pieces(const ExposedArray& array,
                 TicketWord& copying,
@@ -27,7 +27,8 @@ int copy_pieces(const ExposedArray& array,
   for (std::size_t done = 0; done < bytes;) {
     const std::size_t piece = std::min(kPieceBytes, bytes - done);
     copying.store(mark, std::memory_order_relaxed);
-    // Either this rank sees the cleared ticket, or the owner sees the mark. Pairs with withdraw.
+    // Pairs with the fence in withdraw: either this rank sees the cleared ticket, or the owner sees
+    // the mark.
     base::thread_fence(std::memory_order_seq_cst);
     const bool was_valid = is_valid();
     const int error = was_valid ? copy(done, piece) : 0;
@@ -50,10 +51,10 @@ int read_exposed(const control::GroupControl& control,
                  std::size_t offset,
                  std::size_t bytes) noexcept {
   return copy_pieces(array, reading, mark, bytes, [&](std::size_t at, std::size_t piece) {
-    return control.host().read_array(control.host_rank(array.owner),
-                                     static_cast<std::byte*>(to) + at,
-                                     array.address + offset + at,
-                                     piece);
+    return control.host().peer_memory.read_array(control.host_rank(array.owner),
+                                                 static_cast<std::byte*>(to) + at,
+                                                 array.address + offset + at,
+                                                 piece);
   });
 }
 
@@ -65,12 +66,12 @@ int write_exposed(const control::GroupControl& control,
                   std::size_t offset,
                   std::size_t bytes) noexcept {
   return copy_pieces(array, copying, mark, bytes, [&](std::size_t at, std::size_t piece) {
-    return control.host().write_array(control.host_rank(array.owner),
-                                      array.address + offset + at,
-                                      static_cast<const std::byte*>(from) + at,
-                                      piece,
-                                      *array.exposed,
-                                      array.ticket);
+    return control.host().peer_memory.write_array(control.host_rank(array.owner),
+                                                  array.address + offset + at,
+                                                  static_cast<const std::byte*>(from) + at,
+                                                  piece,
+                                                  *array.exposed,
+                                                  array.ticket);
   });
 }
 

@@ -1,14 +1,15 @@
 // Arrays that peers of this host read and write directly, with one copy by the kernel
 // (process_vm_readv and process_vm_writev).
 //
-// The owner *exposes* its arrays: it writes a ticket, a nonzero number, into a word of its own. A
-// peer first marks a word of its own, and copies only while the ticket is valid. If an error ends
-// the call before its peers are done, the owner *withdraws* the arrays. It clears the ticket and
-// waits until no peer's word is marked. So no array is read or written after its call has ended,
-// and data that was copied under a valid ticket belongs to the call.
+// The owner *exposes* its arrays: it writes a ticket, a nonzero number, into a shared word that
+// only the owner writes. Each peer has such a word, too, for its mark. A peer sets its mark, checks
+// that the ticket is valid, copies, and clears its mark. If an error ends the call before all peers
+// have finished, the owner *withdraws* the arrays. It clears the ticket and waits until no peer's
+// mark is set. So no array is read or written after its call has ended. Data that was copied under
+// a valid ticket belongs to the call.
 //
-//     owner   expose .............................. withdraw | wait for marks | the call has ended
-//     peer         mark  look at ticket  copy  unmark
+//     owner   expose ............................. clear the ticket | wait for marks | end the call
+//     peer         mark  check the ticket  copy  unmark
 #pragma once
 
 #include <chrono>
@@ -24,18 +25,18 @@ namespace hocket::engines::shm {
 
 using TicketWord = base::Atomic<std::uint64_t>;
 
-// An exposed array, as a peer sees it. A view.
+// A peer's view of an exposed array.
 struct ExposedArray {
-  int owner = 0;                 // group rank
-  std::byte* address = nullptr;  // in its own process
-  const TicketWord* exposed = nullptr;
+  int owner = 0;                        // group rank
+  std::byte* address = nullptr;         // in the owner's process
+  const TicketWord* exposed = nullptr;  // the owner's word, which holds `ticket` while valid
   std::uint64_t ticket = 0;
 };
 
-// Reads `bytes` bytes from `offset`.
+// Reads `bytes` bytes of the array, from byte `offset` on.
 // @param reading This rank's word. It holds `mark` during the read.
-// @return 0; ESRCH if the array was withdrawn or its owner has ended, and the data is invalid; else
-//   the kernel's error number.
+// @return 0 if the read succeeded. ESRCH if the array was withdrawn or its owner has ended; the
+//   data in `to` is then invalid. Otherwise the kernel's error number.
 int read_exposed(const control::GroupControl& control,
                  const ExposedArray& array,
                  TicketWord& reading,
@@ -44,8 +45,9 @@ int read_exposed(const control::GroupControl& control,
                  std::size_t offset,
                  std::size_t bytes) noexcept;
 
-// Writes `bytes` bytes from `from` at `offset`, if HostControl::may_write. Parameters and result
-// are those of read_exposed; `copying` is the word that is marked.
+// Writes `bytes` bytes from `from` to the array, from byte `offset` on. PeerMemory::may_write must
+// have returned true. `copying` is this rank's word, as `reading` is in read_exposed. The result is
+// the same as that of read_exposed.
 int write_exposed(const control::GroupControl& control,
                   const ExposedArray& array,
                   TicketWord& copying,
@@ -54,15 +56,17 @@ int write_exposed(const control::GroupControl& control,
                   std::size_t offset,
                   std::size_t bytes) noexcept;
 
-// Throws the error of a copy that the kernel refuses now but allowed when the ranks met.
+// Throws the error of a copy that the kernel refused, although it allowed copies when the ranks
+// met.
 [[noreturn]] void throw_unreachable(int owner, int error);
 
-// Clears the ticket, then asks `is_copied` until no peer copies from or to the arrays. The kernel
-// finishes a piece even if the peer is killed or stopped. It waits ten seconds at most.
+// Clears the ticket. Then polls `is_copied` until it returns false, which says that no peer copies
+// from or to the arrays. Waits at most ten seconds. That is enough for a dead or stopped peer: the
+// kernel still finishes the piece that it copies for this peer.
 template <typename IsCopied>
 void withdraw(TicketWord& exposed, const IsCopied& is_copied) noexcept {
   exposed.store(0, std::memory_order_relaxed);
-  base::thread_fence(std::memory_order_seq_cst);  // pairs with the copies'
+  base::thread_fence(std::memory_order_seq_cst);  // pairs with the fences in copy_pieces
   base::poll_until([&] { return !is_copied(); },
                    base::Deadline::in(std::chrono::seconds(10)),
                    std::chrono::microseconds(20));

@@ -13,16 +13,17 @@ using engine::Task;
 
 namespace {
 
-// Takes a part from each rank, or from one rank, and puts it into its place.
+// A taker of one part from each rank, or from one rank; see exchange.h. It stores each part at its
+// position in the output.
 struct TakeParts {
   std::byte* out;
   ShmParts parts;
   int only;   // -1: from all ranks
   bool each;  // chunks are cut into one piece for each reader
   PieceSize piece;
-  ChunkPieces pieces;  // of this rank's own chunk
+  ChunkPieces pieces;  // the division of this rank's own chunk
   core::Stores stores;
-  std::uint64_t most = 0;
+  std::uint64_t most = 0;  // steps of the longest part; set by count_steps
 
   void count_steps() {
     for (int peer = 0; peer < pieces.size; ++peer) {
@@ -75,7 +76,7 @@ TakeParts take_parts(const ShmGroup& group,
   return take;
 }
 
-// Takes everything from the root, to the beginning of `out`.
+// Takes this rank's data from the root alone, and stores it at the beginning of the output.
 TakeParts take_from_root(
     const ShmGroup& group, const Call& call, std::size_t bytes, bool each, Sizes sizes) {
   const ShmParts whole{.share = bytes, .view = {}, .at_front = true};
@@ -96,7 +97,8 @@ Task broadcast(ShmGroup& group, const Call& call) {
       group, call, GiveNothing{}, take_from_root(group, call, bytes, false, Sizes::kAgreed));
 }
 
-// Carries all_gather and gather: every rank gives its part to all ranks or to the root.
+// Carries all_gather and gather. Every rank gives its part of `own` bytes to all ranks, or to
+// `root` if that is not negative.
 Task gather(ShmGroup& group,
             const Call& call,
             const ShmParts& parts,
@@ -137,7 +139,8 @@ Task all_to_all(
                                     static_cast<const std::byte*>(call.in) + in.offset(rank),
                                     in.bytes(rank));
   GiveParts give = GiveParts::make(call.in, in, pieces_of(group, call), sizes, own);
-  // In place, this rank's own result would overwrite data that others have not read yet.
+  // If this rank works in place, its result would overwrite exposed data that peers have not read
+  // yet.
   give.exposes = call.in != call.out && exposes_parts(group, call.signature.kind, in);
   return exchange(group, call, give, take_parts(group, call, out, -1, true, sizes));
 }

@@ -6,11 +6,11 @@
 namespace hocket::engines::shm {
 namespace {
 
-// A group's memory has the chunks of its collectives first, then the channels of its messages,
-// which begin at a page.
+// Returns the position of the channels in a group's memory. The memory of the collectives comes
+// first. The channels of the messages follow and begin at a page.
 std::size_t channels_offset(int members) {
   constexpr std::size_t kPage = 4096;
-  return (ShmGroup::bytes(members) + kPage - 1) / kPage * kPage;
+  return (ShmEngine::bytes(members) + kPage - 1) / kPage * kPage;
 }
 
 }  // namespace

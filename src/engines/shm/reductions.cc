@@ -1,4 +1,4 @@
-// Reductions of any size through chunks. All sums are in ascending rank order.
+// Reductions of any size through chunks. They combine the data in ascending rank order.
 #include <chrono>
 #include <optional>
 
@@ -14,7 +14,7 @@ using engine::until;
 
 namespace {
 
-// The kind of stores that a long call uses, and its duration; see LongStores. A value.
+// Chooses the kind of stores of one long call, and measures its duration; see LongStores. A value.
 class LongCall {
  public:
   LongCall(ShmGroup& group, const Call& call) : bytes_(bytes_of(call.signature)) {
@@ -24,8 +24,11 @@ class LongCall {
     stores_->begin();
   }
 
-  // Returns whether staged data is written past the caches, if the last cache is shared.
-  bool past() const noexcept { return stores_ != nullptr ? stores_->past() : is_long_; }
+  // Returns whether staged data is written past the caches. Applies only if the last cache is
+  // shared; see Stager.
+  bool is_streaming() const noexcept {
+    return stores_ != nullptr ? stores_->is_streaming() : is_long_;
+  }
   void all_have_come() noexcept {
     if (stores_ != nullptr) begun_ = Clock::now();
   }
@@ -43,21 +46,23 @@ class LongCall {
   Clock::time_point begun_;
 };
 
-// Bytes that are claimed before they are reduced: few enough that all their lines can be in flight.
+// So many bytes of each array are claimed before they are reduced. All their cache lines can be in
+// flight at the same time.
 constexpr std::size_t kClaimedBytes = std::size_t{2} << 10;
 
-// Collects all ranks' chunks of one step, then reduces them together with this rank's input.
+// A taker that collects the addresses of all ranks' chunks in a step, and then reduces them
+// together with this rank's input. See exchange.h.
 struct TakeReduced {
   ShmGroup* group;
   Call call;
   std::byte* out;        // destination of this rank's result
-  const std::byte* own;  // this rank's input to the result
-  std::size_t bytes;     // of the result
+  const std::byte* own;  // this rank's input for this result
+  std::size_t bytes;     // length of the result
   std::size_t piece;     // bytes of the result in each step
   bool each;             // chunks are cut into one piece for each reader
   core::Stores stores;
   std::optional<LongCall> timed = {};
-  bool claims = false;  // lines taken in this step are claimed
+  bool claims = false;  // this rank claims the lines of this step's chunks
 
   std::uint64_t steps() const { return steps_for(bytes, piece); }
   bool from(int, std::uint64_t) const { return true; }
@@ -112,7 +117,7 @@ Task one_shot_reduce(ShmGroup& group, const Call& call) {
   const LongCall timed(group, call);
   const std::size_t chunk = chunk_bytes(call.signature, group.size());
   GiveShared give{.data = in, .bytes = gives ? bytes : 0, .piece = {chunk, Sizes::kAgreed}};
-  give.long_from = timed.past() ? 0 : bytes + 1;
+  give.long_from = timed.is_streaming() ? 0 : bytes + 1;
   if (!takes) return exchange(group, call, give, TakeNothing{});
   return exchange(group,
                   call,
@@ -148,8 +153,9 @@ Task reduce_scatter(ShmGroup& group, const Call& call) {
                               .stores = stores_for(own)});
 }
 
-// In step k the ranks stage chunk k, reduce chunk k - 1 in parts, and gather its results. A rank
-// reads its part of its own input directly. The result takes the place of that part in its chunk.
+// In step k the ranks stage chunk k, reduce chunk k - 1 in parts, and gather the results. Each rank
+// reduces one part, for which it reads its own input directly from its array. It leaves the result
+// at the position of this part in its own chunk, where the peers copy it.
 //
 //   step        0         1          2
 //   stage       chunk 0   chunk 1    chunk 2
@@ -169,7 +175,7 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
   const core::ReduceKernel kernel = group.kernel(call, core::Stores::kCached);
   const core::Stores stores = stores_for(bytes);
   LongCall timed(group, call);
-  const bool past = timed.past();
+  const bool streams = timed.is_streaming();
   Stager& stager = group.stager(Readers::kSeveral);
   const auto part_bytes = [&](int part, std::size_t chunk_bytes) {
     const StepRange p = part_of(part, size, chunk_bytes / element, element);
@@ -185,7 +191,7 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
       const StepRange mine = part_bytes(rank, range.length);
       std::byte* chunk = group.chunk(rank, call.sequence, k);
       const auto give = [&](std::size_t first, std::size_t end) {
-        stager.copy(chunk + first, in + range.first + first, end - first, past);
+        stager.copy(chunk + first, in + range.first + first, end - first, streams);
       };
       give(0, mine.first);
       give(mine.first + mine.length, range.length);
@@ -202,7 +208,7 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
     }
     if (k == 1) timed.all_have_come();
     const StepRange mine = part_bytes(rank, range.length);
-    // One block at a time goes to the others and to this rank's result, while it is in the cache.
+    // Each block is copied to this rank's chunk and to its result while the block is in the cache.
     for (std::size_t done = 0; done < mine.length; done += kBlockBytes) {
       const std::size_t at = mine.first + done;
       const std::size_t length = std::min(kBlockBytes, mine.length - done);
@@ -212,12 +218,12 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
       }
       void* const block = group.block();
       kernel(&block, 1, group.sources(), size, length / element, size);
-      stager.copy(group.chunk(rank, call.sequence, k - 1) + at, group.block(), length, past);
+      stager.copy(group.chunk(rank, call.sequence, k - 1) + at, group.block(), length, streams);
       if (takes) core::copy(out + range.first + at, group.block(), length, stores);
     }
     group.reduced(call, k);
     for (int i = 1; takes && i < size; ++i) {
-      const int peer = (rank + i) % size;  // each rank begins with another peer
+      const int peer = (rank + i) % size;  // each rank begins with a different peer
       if (!group.is_reduced(peer, call, k)) {
         co_await until([&] { return group.is_reduced(peer, call, k); });
       }

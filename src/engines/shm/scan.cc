@@ -1,5 +1,6 @@
-// Prefix reductions of any size through chunks, in ascending rank order: along a chain of ranks, or
-// by parts.
+// Prefix reductions (scan and exscan) of any size through chunks. `scan` works along a chain of
+// ranks, `scan_by_parts` divides each chunk among all ranks. Both combine the data in ascending
+// rank order.
 #include "engines/algorithm/partial.h"
 #include "engines/shm/collectives.h"
 #include "engines/shm/exchange.h"
@@ -14,13 +15,19 @@ using engine::until;
 
 namespace {
 
-// Returns the bytes of elements in one step. A chain of many ranks starts sooner with short steps,
-// but each step costs a meeting.
-std::size_t step_bytes(int size) {
-  return kChunkBytes / static_cast<std::size_t>(std::clamp(size / 2, 1, 4));
+// Returns the bytes of one step of a chain. With short steps, the last ranks of a long chain start
+// sooner. But each step costs a meeting of two ranks.
+std::size_t step_bytes(const ShmGroup& group, std::size_t bytes) {
+  if (group.size() < 4) return kChunkBytes;
+  if (group.is_crowded()) return kChunkBytes / (group.size() < 8 ? 2 : 4);
+  constexpr std::size_t kLeast = 4 * 1024;
+  constexpr std::size_t kMost = 32 * 1024;
+  const auto half = static_cast<std::size_t>(group.size() / 2);
+  return std::clamp(bytes / half, kLeast, kMost) / kLeast * kLeast;
 }
 
-// One rank's link of the chain, step after step. A value.
+// One rank's link in the chain: it combines the previous rank's partial result with its own data. A
+// value.
 class ScanStep {
  public:
   ScanStep(ShmGroup& group, const Call& call)
@@ -33,14 +40,17 @@ class ScanStep {
         hears_(group.rank() > 0),
         tells_(group.rank() + 1 < group.size()),
         is_long_(bytes_of(call.signature) >= Stager::kReducedFrom),
-        step_(step_bytes(group.size()) / partial_.element()) {}
+        step_(step_bytes(group, bytes_of(call.signature)) / partial_.element()) {}
 
+  // Return whether there is a previous rank, from which this rank hears partial results, and a next
+  // rank, which it tells its own.
   bool hears() const { return hears_; }
   bool tells() const { return tells_; }
   std::uint64_t steps() const { return steps_for(call_->signature.count, step_); }
 
-  // Makes step k. The partial result of the previous rank is there, and so is room for the next
-  // one. Each block stays in the cache between the operations on it.
+  // Carries out step k. The previous rank must have staged its partial result of this step, and
+  // this rank's chunk must be free. Works in blocks, each of which stays in the cache between the
+  // operations on it.
   void pass(std::uint64_t k) const {
     const StepRange range = range_of(k, step_, call_->signature.count);
     const std::size_t narrow = size_of(call_->signature.dtype);
@@ -101,14 +111,15 @@ class ScanStep {
   std::size_t step_;  // elements
 };
 
-// One rank's part of every chunk of a step, which it combines for all ranks. A value.
+// One rank's part of the work in scan_by_parts: one part of every chunk, which this rank combines
+// for all ranks. A value.
 class ScanPart {
  public:
   ScanPart(ShmGroup& group, const Call& call)
       : group_(&group), call_(&call), partial_(of(group.size())), element_(size_of(dtype())) {}
 
-  // Replaces each rank's data in this part by that rank's result. `bytes` is the size of the
-  // chunks.
+  // Replaces the data of this part in each rank's chunk by that rank's result. `bytes` is the
+  // length of the data in each chunk.
   void combine(std::uint64_t step, std::size_t bytes) const {
     const StepRange part = part_of(group_->rank(), group_->size(), bytes / element_, element_);
     const std::size_t most = kBlockBytes / 2 / partial_.element();
@@ -134,7 +145,8 @@ class ScanPart {
   DType dtype() const { return call_->signature.dtype; }
   bool is_average() const { return call_->signature.op == ReduceOp::kAvg; }
   Partial of(int ranks) const { return {dtype(), call_->signature.op, ranks}; }
-  // Returns the final conversion of a rank's complete result.
+  // Returns the Partial that converts the complete sum of `rank` to its result. For an average it
+  // divides by the number of ranks in the sum.
   Partial ending(int rank) const {
     if (!is_average()) return partial_;
     return of(engine::combined(call_->signature.kind, rank, group_->size()));
@@ -151,7 +163,7 @@ class ScanPart {
       ending(i).finish(given(i), sum, count);
     }
   }
-  // Combines without the rank's own data, so the first rank has no result.
+  // Carries out an exscan: a rank's result excludes its own data, so the first rank has no result.
   template <typename Given>
   void combine_before(const Given& given, std::size_t count) const {
     std::byte* const sum = group_->block();
@@ -172,14 +184,14 @@ class ScanPart {
 
 }  // namespace
 
-// Every rank stages a chunk, combines its part of all ranks' chunks in place, and takes its result
-// from its own chunk:
+// Every rank stages a chunk of its data. Then each rank combines one part of all chunks, in place.
+// At the end every rank copies its results from its own chunk:
 //
-//              part 0      part 1      part 2
-//   chunk 0   [a0        | a1        | a2        ]   rank 0's results
-//   chunk 1   [a0+b0     | a1+b1     | a2+b2     ]   rank 1's
-//   chunk 2   [a0+b0+c0  | a1+b1+c1  | a2+b2+c2  ]   rank 2's
-//             by rank 0    by rank 1   by rank 2
+//                       part 0      part 1      part 2
+//   chunk of rank 0   [a0        | a1        | a2        ]   results of rank 0
+//   chunk of rank 1   [a0+b0     | a1+b1     | a2+b2     ]   results of rank 1
+//   chunk of rank 2   [a0+b0+c0  | a1+b1+c1  | a2+b2+c2  ]   results of rank 2
+//   combined by        rank 0      rank 1      rank 2
 Task scan_by_parts(ShmGroup& group, Call call) {
   const CallScope turn(group, call);
   const int size = group.size();
@@ -219,7 +231,8 @@ Task scan_by_parts(ShmGroup& group, Call call) {
 }
 
 // In step k a rank waits for the partial result of the previous rank and combines it with its own
-// data. It leaves the result for the next rank, which has finished step k - kChunks.
+// data. It leaves the new partial result in its chunk for the next rank. Before it writes to the
+// chunk, it waits until the next rank has finished step k - kChunks.
 Task scan(ShmGroup& group, Call call) {
   const CallScope turn(group, call);
   const ScanStep link(group, call);

@@ -1,4 +1,5 @@
-// Handles incoming records of the rings, and matches them with receives.
+// The receiving half of ShmPointToPoint: reads records from the rings and matches them with
+// receives.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -15,13 +16,13 @@ using engine::Envelope;
 
 namespace {
 
-// Limit of a peer's unexpected messages in this rank's memory. Beyond it, the peer's ring is left
-// full.
+// Limit in bytes of a peer's unexpected messages in this rank's memory. Above it, this rank reads
+// no more records from the peer's ring.
 constexpr std::size_t kMostEarlyBytes = std::size_t{64} << 20;
-// Bytes of an array that are read before other arrivals are checked.
+// Bytes of an array that this rank reads before it looks for other records.
 constexpr std::size_t kReadAtOnce = std::size_t{1} << 20;
-// Messages from this length on are copied by both ends. Shorter ones end before the sender hears
-// that it may write.
+// Messages from this length in bytes on are copied by both ends. The receiver reads a shorter
+// message before the sender learns that it may write.
 constexpr std::size_t kBothEndsFrom = std::size_t{512} << 10;
 
 }  // namespace
@@ -33,14 +34,14 @@ bool ShmPointToPoint::read_from(int rank, Reads reads) {
   while (peer.early_bytes < kMostEarlyBytes && (reads == Reads::kAll || under_way_ != 0)) {
     const auto record = peer.in.front();
     if (!record) break;
-    look.has_work = true;  // set before `take`, which may throw
+    look.has_work = true;  // before `take`, which may throw
     take(rank, *record);
     peer.in.pop();
     look.record = peer.in.expected();
     note_work(rank);
     moved = true;
   }
-  if (moved) control_.ring(rank);  // the peer may wait for room
+  if (moved) control_.ring(rank);  // the peer may wait for room in the ring
   return moved;
 }
 
@@ -68,7 +69,7 @@ void ShmPointToPoint::take(int rank, const RingChannel::Record& record) {
       Slot& message = slots_[*at];
       std::erase(peer.writing, *at);
       message.moved = 0;
-      end_offer(rank, message);
+      end_offer(rank, message.offer);
       if (record.header.type == RecordType::kGrant) {
         message.bytes = std::min<std::size_t>(message.bytes, record.header.count);
       }
@@ -85,12 +86,12 @@ void ShmPointToPoint::take(int rank, const RingChannel::Record& record) {
       peer.requested.erase(at);
       break;
     }
-    case RecordType::kLanding: {
+    case RecordType::kWriteOffer: {
       const auto at = find(peer.requested);
       if (at == peer.requested.end() || record.payload.bytes.size() != sizeof(ArrayOffer)) break;
       Slot& message = slots_[*at];
       message.bytes = std::min<std::size_t>(message.bytes, record.header.count);
-      std::memcpy(&message.landing, record.payload.bytes.data(), sizeof(ArrayOffer));
+      std::memcpy(&message.write_offer, record.payload.bytes.data(), sizeof(ArrayOffer));
       peer.writing.push_back(*at);
       break;
     }
@@ -119,6 +120,7 @@ void ShmPointToPoint::take_message(int rank, const RingChannel::Record& record) 
   const RecordHeader& header = record.header;
   Unexpected message{
       .envelope = envelope_of(header, rank), .id = header.id, .type = header.type, .bytes = {}};
+  ++arrived_;
   if (auto* const receive = posted_.find(rank, header.tag)) {
     match(rank, posted_.pop(*receive), message, record.payload);
     return;
@@ -129,7 +131,7 @@ void ShmPointToPoint::take_message(int rank, const RingChannel::Record& record) 
   peer.unexpected.push(header.tag, std::move(message));
 }
 
-// Matches a message with its receive. `payload` is the part of its bytes that has arrived.
+// Matches a message with its receive. `payload` holds the bytes of the message that have arrived.
 void ShmPointToPoint::match(int rank,
                             std::uint32_t receive,
                             const Unexpected& message,
@@ -140,7 +142,7 @@ void ShmPointToPoint::match(int rank,
   slot.id = message.id;
   const bool alike = engine::is_alike(slot.envelope, message.envelope);
   const std::size_t sent = message.envelope.count * size_of(message.envelope.dtype);
-  if (alike) slot.bytes = std::min(slot.bytes, sent);  // what is longer is not kept
+  if (alike) slot.bytes = std::min(slot.bytes, sent);  // bytes beyond the receive are dropped
   const bool whole = message.type != RecordType::kEager || payload.bytes.size() == sent;
   if (!alike || !whole) {
     end(slot, Slot::State::kMismatch);
@@ -157,7 +159,8 @@ void ShmPointToPoint::match(int rank,
     note(rank, {.type = RecordType::kGrant, .count = 0, .id = message.id});
     return;
   }
-  // A sender that asked sends as much as there is room for; another one sends all.
+  // After a request the sender sends only as many bytes as the receive stores. Without a request it
+  // sends all bytes.
   slot.incoming = requested ? slot.bytes : sent;
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   slot.state = Slot::State::kReceiving;
@@ -167,13 +170,15 @@ void ShmPointToPoint::match(int rank,
     peer.reading.push_back(receive);
     looks_[static_cast<std::size_t>(rank)].has_work = true;
     slot.is_written = false;
-    slot.landing = {};
-    if (may_land(slot)) {
+    slot.write_offer = {};
+    if (may_offer_write(slot)) {
       constexpr std::uint64_t kNotZero = std::uint64_t{1} << 33;
-      slot.landing = peer.out.expose(slot.to, kNotZero | slot.id).value_or(ArrayOffer{});
+      slot.write_offer = peer.out.expose(slot.to, kNotZero | slot.id).value_or(ArrayOffer{});
     }
-    if (slot.landing.ticket != 0) {
-      note(rank, {.type = RecordType::kLanding, .count = slot.bytes, .id = slot.id}, slot.landing);
+    if (slot.write_offer.ticket != 0) {
+      note(rank,
+           {.type = RecordType::kWriteOffer, .count = slot.bytes, .id = slot.id},
+           slot.write_offer);
     }
     read_arrays(rank);
     return;
@@ -186,15 +191,17 @@ void ShmPointToPoint::match(int rank,
   }
 }
 
-// Returns whether the sender may write to this receive's array.
-bool ShmPointToPoint::may_land(const Slot& message) const noexcept {
-  if (!control_.host().may_write() || message.received.peer == control_.rank()) return false;
-  const bool is_always = control_.host().single_copy() == base::SingleCopy::kAlways;
+// Returns whether to let the sender write to the array of this receive.
+bool ShmPointToPoint::may_offer_write(const Slot& message) const noexcept {
+  if (!control_.host().peer_memory.may_write() || message.received.peer == control_.rank())
+    return false;
+  const bool is_always = control_.host().peer_memory.single_copy() == base::SingleCopy::kAlways;
   const std::size_t least = is_always ? 2 * PieceClaims::piece_bytes(0) : kBothEndsFrom;
   return message.bytes >= least && os::others_may_write(message.to, message.bytes);
 }
 
-// Reads a piece of the oldest array that this rank reads from this peer, if any.
+// Reads one piece of the oldest array that this rank reads from this peer. Returns false if there
+// is no such array.
 bool ShmPointToPoint::read_arrays(int rank) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (peer.reading.empty()) return false;
@@ -207,7 +214,7 @@ bool ShmPointToPoint::read_arrays(int rank) {
 int ShmPointToPoint::read_piece(int rank, Slot& message) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   PieceClaims::Piece piece{message.moved, std::min(kReadAtOnce, message.bytes - message.moved)};
-  if (message.landing.ticket != 0) {
+  if (message.write_offer.ticket != 0) {
     PieceClaims claims(peer.in.claims(message.offer), message.bytes);
     const auto claimed = claims.claim_front();
     if (!claimed) return 0;
@@ -216,15 +223,15 @@ int ShmPointToPoint::read_piece(int rank, Slot& message) {
   const int error = peer.in.read(
       control_, rank, message.offer, message.to + piece.first, piece.first, piece.length);
   if (error == 0) message.moved = piece.first + piece.length;
-  control_.ring(control_.rank());  // to continue with the rest
+  control_.ring(control_.rank());  // wakes this rank to continue with the next piece
   return error;
 }
 
-// Returns whether nothing is left to read. If the sender still writes, the message goes on
-// receiving.
+// Returns whether all bytes of the message have been copied. If nothing is left to read but the
+// sender still writes, moves the message from `reading` to `receiving` and returns false.
 bool ShmPointToPoint::has_all(int rank, const Slot& message) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
-  if (message.landing.ticket == 0) return message.moved == message.bytes;
+  if (message.write_offer.ticket == 0) return message.moved == message.bytes;
   const PieceClaims claims(peer.in.claims(message.offer), message.bytes);
   if (!claims.all_claimed()) return false;
   if (!claims.has_back() || message.is_written) return true;
@@ -233,15 +240,15 @@ bool ShmPointToPoint::has_all(int rank, const Slot& message) {
   return false;
 }
 
-// Ends the part of a receive that is copied directly. After an error other than ESRCH its bytes
-// come through the ring.
+// Ends the direct copies of a receive. If `error` is 0, the receive is complete. After ESRCH the
+// message never completes. After any other error this rank asks for the bytes through the ring.
 bool ShmPointToPoint::end_reading(int rank, std::uint32_t receive, int error) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   Slot& slot = slots_[receive];
   std::erase(peer.reading, receive);
   std::erase(peer.receiving, receive);
-  end_landing(rank, slot);
-  if (error == ESRCH) return true;  // the sender cancelled it or has ended
+  end_offer(rank, slot.write_offer);
+  if (error == ESRCH) return true;  // the sender cancelled the message or has ended
   if (error == 0) {
     end(slot);
     note(rank, {.type = RecordType::kRead, .id = slot.id});
@@ -284,7 +291,8 @@ void ShmPointToPoint::take_piece(Peer& peer, std::uint32_t receive, const Staged
   if (length != 0) {
     piece.part(0, length).copy_to(slot.to + slot.moved, stores_for(slot.bytes));
   }
-  // A cut receive, too, ends with the message: until then the sender needs this rank to read.
+  // A receive that is shorter than the message ends with the message, too: until then the sender
+  // needs this rank to empty the ring.
   slot.moved += came;
   if (slot.moved == slot.incoming) {
     end(slot);

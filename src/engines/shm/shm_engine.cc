@@ -13,17 +13,25 @@ using engine::Task;
 
 namespace {
 
-// For n ranks, one-shot reads (n - 1) times the array on each rank. Two-shot reads 2 (n - 1) / n
-// times the array and has one more meeting. From three ranks on, two-shot is faster once reading
-// costs more than meeting. If only a root reads, the other ranks do not reduce, and one-shot is
-// best for more ranks.
+// Limits between a one-shot and a two-shot reduction of n ranks. In a one-shot reduction each rank
+// reads n - 1 arrays. In a two-shot reduction each rank reads only 2 (n - 1) / n of an array, but
+// all ranks meet once more. So two-shot is faster from three ranks on, if reading an array costs
+// more than a meeting. In a reduce only the root reads, and one-shot stays faster up to a larger
+// number of ranks. Among many ranks with a processor each, a meeting is cheap compared with
+// reading.
 constexpr std::size_t kTwoShotFrom = 16 * 1024;
+constexpr std::size_t kTwoShotAmongManyFrom = 6 * 1024;
 constexpr int one_shot_ranks(Kind kind) { return kind == Kind::kReduce ? 4 : 2; }
-// A chain takes one transfer from each rank to the next. By parts takes two meetings of all ranks,
-// independent of their number. For long arrays a chain moves less data.
+constexpr int many_ranks(Kind kind) { return kind == Kind::kReduce ? 24 : 8; }
+// Limits between the two kinds of scan. A chain takes one transfer from each rank to the next. A
+// scan by parts takes two meetings of all ranks, independent of their number. A chain moves less
+// data, so it is faster for long arrays. The byte limits are multiplied by the number of ranks. If
+// ranks share processors, the limit is higher, because each step of a chain costs a context switch.
 constexpr int kScanPartsRanks = 4;
-constexpr std::size_t kScanChainFrom = 512 * 1024;
-// Symmetric arrays up to this size are faster through slots: one meeting instead of two.
+constexpr std::size_t kScanChainFrom = 1024;
+constexpr std::size_t kCrowdedScanChainFrom = 512 * 1024;
+// Symmetric arrays up to this size in bytes go through slots, which take one meeting instead of
+// two.
 constexpr std::size_t kSymmetricFrom = 2048;
 
 }  // namespace
@@ -31,7 +39,9 @@ constexpr std::size_t kSymmetricFrom = 2048;
 std::uint64_t ShmEngine::tuning() noexcept {
   std::uint64_t hash = base::kHashSeed;
   for (const std::size_t bytes : {kTwoShotFrom,
+                                  kTwoShotAmongManyFrom,
                                   kScanChainFrom,
+                                  kCrowdedScanChainFrom,
                                   kSymmetricFrom,
                                   kSlotBytes,
                                   kBriefBytes,
@@ -44,9 +54,22 @@ std::uint64_t ShmEngine::tuning() noexcept {
   }
   for (const Kind kind : {Kind::kReduce, Kind::kAllReduce}) {
     hash = base::mix(hash, static_cast<std::uint64_t>(one_shot_ranks(kind)));
+    hash = base::mix(hash, static_cast<std::uint64_t>(many_ranks(kind)));
   }
   hash = base::mix(hash, static_cast<std::uint64_t>(kScanPartsRanks));
   for (const std::uint64_t slots : kSlotsOf) hash = base::mix(hash, slots);
+  constexpr ManyRanks kMany;
+  for (const int limit : {kMany.seconds_ranks,
+                          kMany.rows_ranks,
+                          kMany.scan_width,
+                          kMany.collected_ranks,
+                          kMany.all_reduce_ranks,
+                          kMany.reduce_ranks}) {
+    hash = base::mix(hash, static_cast<std::uint64_t>(limit));
+  }
+  for (const std::size_t bytes : {kMany.all_reduce_total, kMany.reduce_total, kMany.reduce_part}) {
+    hash = base::mix(hash, bytes);
+  }
   return hash;
 }
 
@@ -63,19 +86,22 @@ bool ShmEngine::is_small(const Signature& s) const noexcept {
 }
 
 bool ShmEngine::attempt(const Call& call) {
-  return is_small(call.signature) && attempt_small(group_, call);
+  if (!is_small(call.signature)) return false;
+  return attempt_among_many(group_, call, way_of(call.signature), many_);
 }
 
 Task ShmEngine::start(const Call& call) {
-  if (is_small(call.signature)) return small(group_, call);
+  if (is_small(call.signature)) {
+    return small_among_many(group_, call, way_of(call.signature), many_);
+  }
   if (call.signature.symmetric != 0) return start_symmetric(call);
   const Kind kind = call.signature.kind;
   if (copies_by_both_ends(group_, call.signature)) return move_by_both_ends(group_, call);
   if (!is_reduction(kind)) return move(group_, call);
   if (is_prefix(kind)) {
-    const auto size = static_cast<std::size_t>(group_.size());
-    const bool by_parts =
-        group_.size() >= kScanPartsRanks && bytes_of(call.signature) < kScanChainFrom * size;
+    const std::size_t from = group_.is_crowded() ? kCrowdedScanChainFrom : kScanChainFrom;
+    const bool by_parts = group_.size() >= kScanPartsRanks &&
+                          bytes_of(call.signature) < from * static_cast<std::size_t>(group_.size());
     return by_parts ? scan_by_parts(group_, call) : scan(group_, call);
   }
   const bool exposed = exposes_reduced(group_, call.signature);
@@ -84,8 +110,10 @@ Task ShmEngine::start(const Call& call) {
   }
   if (writes_result(group_, call.signature)) return exposed_reduce_to_root(group_, call);
   if (exposed) return exposed_reduce(group_, call);
+  const bool among_many = group_.size() >= many_ranks(kind) && !group_.is_crowded();
   const bool one_shot =
-      group_.size() <= one_shot_ranks(kind) || bytes_of(call.signature) < kTwoShotFrom;
+      group_.size() <= one_shot_ranks(kind) ||
+      bytes_of(call.signature) < (among_many ? kTwoShotAmongManyFrom : kTwoShotFrom);
   return one_shot ? one_shot_reduce(group_, call) : two_shot_reduce(group_, call);
 }
 

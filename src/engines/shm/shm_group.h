@@ -1,27 +1,32 @@
 // The memory through which the ranks of one group on one host exchange data, and its rules.
 //
 // A *call* is one collective with its sequence number s. Each rank has *slots* for small data, with
-// a flag in front of the data. Brief and wide slots are separate, and so are slots for calls with a
-// root. For larger data each rank has two *chunks* for each parity of s. A call uses its two chunks
-// in turn: one is filled while the other is read. A rank writes only its own slots, chunks and
-// words, and reads those of all ranks.
+// a flag in front of the data. Slots of different lengths are separate arrays, and calls with a
+// root have slots of their own. For larger data each rank has two *chunks* for even s and two for
+// odd s. A call alternates between its two chunks: the rank fills one while peers read the other. A
+// rank writes only its own slots, chunks and words. It reads the slots, chunks and words of all
+// ranks.
 //
 //   rank r:   words | brief slots | wide slots | ... | chunks of even s | chunks of odd s
 //
-// The words of a rank never decrease:
+// Groups of at least ManyRanks::seconds_ranks ranks also have *second slots*. They lie behind the
+// first slots of all ranks, one set for each rank. A rank writes there the results that it combined
+// or collected for other ranks; see small_among_many.cc.
+//
+// The words of a rank never decrease. (s, k) is the value `word(s, k)`:
 //   slot flag   s: the slot holds the rank's data of call s
 //   staged      (s, k): the first k chunks of call s are filled
 //   reduced     (s, k): the first k chunks of call s hold results
 //   done        (s, k): the rank has read the first k chunks of call s of all ranks;
 //               (s + 1, 0): it has finished call s
-// Two more words may decrease. `exposed` is s while peers may read the rank's input of call s, or
-// write its output, directly. `copying` is 1 more than the rank whose array this rank reads or
-// writes; see exposure.h. An exposed input counts as one chunk.
+// Two more words may decrease; see exposure.h. `exposed` is s while peers may directly read the
+// rank's input of call s, or write its output. `copying` is 1 + the rank whose array this rank
+// reads or writes now, or 0. An exposed input counts as one chunk.
 //
-// One rule protects all memory. Before a rank writes for call s, every peer has finished the last
-// call that may have used the same place. That is call s - 2, or an earlier one if there are more
-// such slots. In some calls every rank waits for all ranks, which proves this without extra cost.
-// After other calls the rank reads the `done` words.
+// One rule protects all memory: a rank writes for call s only after every peer has finished the
+// last call that used the same chunk or slot. For a chunk this is call s - 2. For a slot of a kind
+// with n slots it is call s - n. A call that waits for all ranks proves this without extra cost
+// (`saw_everybody`). Otherwise the rank reads the `done` words of all peers.
 #pragma once
 
 #include <algorithm>
@@ -46,14 +51,15 @@ namespace hocket::engines::shm {
 inline constexpr std::size_t kSlotBytes = 4096;
 inline constexpr std::size_t kBriefBytes = 240;
 inline constexpr std::size_t kMiddleBytes = 1008;
-inline constexpr std::size_t kChunkBytes = 128 * 1024;  // of a chunk in most calls
+inline constexpr std::size_t kChunkBytes = 128 * 1024;  // length of a chunk in most calls
 inline constexpr std::size_t kLongChunkBytes = 256 * 1024;
 inline constexpr std::size_t kShortChunkBytes = 32 * 1024;
 inline constexpr std::size_t kChunks = 2;
-inline constexpr std::size_t kBlockBytes = 16 * 1024;  // size that stays in a core's own cache
+inline constexpr std::size_t kBlockBytes = 16 * 1024;  // fits into a core's private cache
 
-// Returns the memory of one chunk in bytes. Two ranks meet quickly and do not profit from longer
-// chunks. In groups of hundreds of ranks the memory would be too much.
+// Returns the memory of one chunk in bytes. Two ranks do not profit from long chunks, because each
+// step between them is cheap. In groups of hundreds of ranks long chunks would take too much
+// memory.
 constexpr std::size_t chunk_room(int size) noexcept {
   return size > 2 && size <= 64 ? kLongChunkBytes : kChunkBytes;
 }
@@ -64,15 +70,15 @@ std::size_t chunk_bytes(const engine::Signature& signature, int size) noexcept;
 // bytes of data.
 struct SlotHead {
   base::Atomic<std::uint64_t> flag{0};
-  base::Plain<std::uint64_t> fingerprint = 0;
+  base::NonAtomic<std::uint64_t> fingerprint = 0;
 };
 template <std::size_t kBytes>
 struct alignas(control::kApart) Slot : SlotHead {
   std::byte data[kBytes];
 };
-// The kind of slot that a call uses. In a call with a root, ranks that only give may be many calls
-// ahead. Then ranks that share a processor switch less often. In other calls a few slots stay in
-// the nearest cache.
+// The kind of slot that a call uses. Calls with a root have more slots, so that ranks that only
+// give data may run many calls ahead of the root. Ranks that share a processor then switch less
+// often. Other calls have few slots, which stay in the nearest cache.
 enum class SlotKind : std::uint8_t { kBrief, kWide, kBriefRooted, kMiddleRooted, kWideRooted };
 inline constexpr std::uint64_t kSlotsOf[] = {16, 2, 24, 16, 4};
 // A reader of a slot may ask for the writer's record of that call, so the record must still exist.
@@ -96,39 +102,45 @@ struct RankSlots {
 
 struct alignas(control::kApart) RankWords {
   base::Atomic<std::uint64_t> staged{0};
-  // For the calls of each parity; written before `staged`.
-  base::Plain<std::uint64_t> fingerprint[2] = {};
-  // For symmetric calls: the positions of the rank's arrays in the host's segment.
-  base::Plain<std::uint64_t> in[2] = {};
-  base::Plain<std::uint64_t> out[2] = {};
-  // The arrays that the rank exposes in that call, of kInput and kOutput, and their addresses in
-  // the rank's own process.
+  // One for each parity of the sequence number, as are all arrays of two below. The rank writes
+  // them before `staged`.
+  base::NonAtomic<std::uint64_t> fingerprint[2] = {};
+  // In symmetric calls: the positions of the rank's arrays in the host's segment, in bytes.
+  base::NonAtomic<std::uint64_t> in[2] = {};
+  base::NonAtomic<std::uint64_t> out[2] = {};
+  // The arrays that the rank exposes in this call, as bits, and their addresses in its process.
   enum : std::uint8_t { kInput = 1, kOutput = 2 };
-  base::Plain<std::uint8_t> exposes[2] = {};
-  base::Plain<std::uint64_t> input_at[2] = {};
-  base::Plain<std::uint64_t> output_at[2] = {};
-  // One for each chunk, written before `staged`; see Stager.
-  base::Plain<std::uint8_t> claimable[2 * kChunks] = {};
+  base::NonAtomic<std::uint8_t> exposes[2] = {};
+  base::NonAtomic<std::uint64_t> input_at[2] = {};
+  base::NonAtomic<std::uint64_t> output_at[2] = {};
+  // For each chunk of the rank: 1 if peers may claim its cache lines, see Stager. The rank writes
+  // it before `staged`.
+  base::NonAtomic<std::uint8_t> claimable[2 * kChunks] = {};
   alignas(control::kApart) base::Atomic<std::uint64_t> reduced{0};
   alignas(control::kApart) base::Atomic<std::uint64_t> done{0};
   alignas(control::kApart) TicketWord exposed{0};
   alignas(control::kApart) TicketWord copying{0};
 };
 
-// A resource: one rank's view of the group's memory. One thread at a time.
+// One rank's view of the group's memory. A resource, used by one thread at a time.
 class ShmGroup {
  public:
-  static std::size_t bytes(int size);
+  // `has_seconds`: each rank has second slots.
+  static std::size_t bytes(int size, bool has_seconds);
   ShmGroup(control::GroupControl& control,
            engine::Consistency& consistency,
            std::byte* memory,
-           const engine::GroupFacts& facts);
+           const engine::GroupFacts& facts,
+           bool has_seconds);
 
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
-  // Returns how often to look for the posts of peers [first, last) before a more expensive wait,
-  // after the first peer was found missing. The number covers the transfer of a cache line. It is 0
-  // if a missing peer may need this processor.
+  // Returns whether some ranks share a processor. Each wait for a peer may then cost a context
+  // switch. All ranks get the same answer.
+  bool is_crowded() const noexcept { return is_crowded_; }
+  // Returns how often this rank polls the slots of peers [first, last) before it starts a more
+  // expensive wait. Call it after peer `first` was found missing. So many polls take about as long
+  // as the transfer of a cache line. Returns 0 if a missing peer may need this processor.
   int eager_polls(int first, int last, const engine::Call& call, SlotKind kind) const noexcept {
     if (spins_) return kEagerPolls;
     for (int peer = first; peer < last; ++peer) {
@@ -136,13 +148,15 @@ class ShmGroup {
     }
     return kCrowdedPolls;
   }
+  // Returns the number of polls without regard to which peers are missing.
+  int eager_polls() const noexcept { return spins_ ? kEagerPolls : kCrowdedPolls; }
 
-  // Scratch memory for the current call: one pointer for each rank to read from, one to write to,
-  // and a block of results.
+  // Return scratch memory for the current call: for each rank a pointer to read from and a pointer
+  // to write to, and a block of kBlockBytes bytes.
   const void** sources() noexcept { return sources_.data(); }
   void** outs() noexcept { return outs_.data(); }
   std::byte* block() noexcept { return block_; }
-  // Returns the timings for arrays of about this length.
+  // Returns the timings of arrays of about `bytes` bytes.
   LongStores& long_stores(std::size_t bytes) noexcept {
     const auto doubled = static_cast<std::size_t>(std::bit_width(bytes / Stager::kReducedFrom));
     return long_stores_[std::min(doubled, long_stores_.size() - 1)];
@@ -150,7 +164,7 @@ class ShmGroup {
   Stager& stager(Readers readers) noexcept {
     return readers == Readers::kOne ? for_one_ : for_several_;
   }
-  // Returns the kernel for the call's dtype and op. The last one is cached.
+  // Returns the kernel for the call's dtype and op. The most recent kernel is cached.
   core::ReduceKernel kernel(const engine::Call& call, core::Stores stores) {
     const auto& s = call.signature;
     const auto wanted = KernelKey{s.dtype, s.op, stores};
@@ -194,14 +208,15 @@ class ShmGroup {
         2 * kChunks * static_cast<std::size_t>(rank) + chunk_index(sequence, step);
     return chunks_ + index * chunk_room_;
   }
-  // Returns a peer's chunk. It must have been staged.
+  // Returns a peer's chunk. The peer must have `staged` it.
   Staged staged_chunk(int peer, std::uint64_t sequence, std::uint64_t step) const noexcept {
     return {{chunk(peer, sequence, step), chunk_room_},
             words_[peer].claimable[chunk_index(sequence, step)] != 0};
   }
 
-  // Return whether this rank may write for `call` by the rule above: to its slot of that kind, or
-  // to anything except slots. A call waits for this first.
+  // Return whether this rank may write for `call`, by the rule at the head of this file. The first
+  // form is for its slot of `kind`, the second for all its memory except slots. A call waits for
+  // the permission before it writes.
   bool may_write(const engine::Call& call, SlotKind kind) noexcept {
     return has_room(call, slots_of(kind));
   }
@@ -209,45 +224,64 @@ class ShmGroup {
   // Records that every peer has begun `call`.
   void saw_everybody(const engine::Call& call) noexcept { floor_ = call.sequence; }
 
-  // Announces this rank's data in its slot. `has_posted` returns whether it did.
+  // `post` announces this rank's data in its slot. `has_posted` returns whether this rank has
+  // posted its slot for `call`.
   bool has_posted(const engine::Call& call) const noexcept { return posted_ == call.sequence; }
   void post(const engine::Call& call, SlotKind kind) noexcept {
     posted_ = call.sequence;
-    SlotHead& own = slot(rank_, call.sequence, kind);
-    own.fingerprint = call.fingerprint;
-    own.flag.store(call.sequence, std::memory_order_release);  // pairs with posted
-    control_.ring_peers();
+    announce(slot(rank_, call.sequence, kind), call);
   }
   bool posted(int peer, const engine::Call& call, SlotKind kind) const noexcept {
     return slot(peer, call.sequence, kind).flag.load(std::memory_order_acquire) == call.sequence;
   }
-  // Throws if the peer called something else. The peer must have `posted`.
+  // Throws if the peer made a different call. The peer must have `posted`.
   void check_slot(int peer, const engine::Call& call, SlotKind kind) {
-    if (slot(peer, call.sequence, kind).fingerprint != call.fingerprint) {
-      consistency_.confirm(peer, call.sequence);
-    }
+    check(slot(peer, call.sequence, kind), peer, call);
   }
 
+  // The functions for a rank's second slots. They correspond to those for first slots above; see
+  // small_among_many.cc.
+  std::byte* second_data(int rank, std::uint64_t sequence, SlotKind kind) const noexcept {
+    return data(size_ + rank, sequence, kind);
+  }
+  bool has_posted_second(const engine::Call& call) const noexcept {
+    return posted_second_ == call.sequence;
+  }
+  void post_second(const engine::Call& call, SlotKind kind) noexcept {
+    posted_second_ = call.sequence;
+    announce(slot(size_ + rank_, call.sequence, kind), call);
+  }
+  bool posted_second(int peer, const engine::Call& call, SlotKind kind) const noexcept {
+    return posted(size_ + peer, call, kind);
+  }
+  void check_second_slot(int peer, const engine::Call& call, SlotKind kind) {
+    check(slot(size_ + peer, call.sequence, kind), peer, call);
+  }
+
+  // Prepares this rank's words for a call through chunks. Call it before the first `stage`.
   void begin_staging(const engine::Call& call) noexcept {
     words_[rank_].fingerprint[call.sequence & 1] = call.fingerprint;
     words_[rank_].exposes[call.sequence & 1] = 0;
   }
-  // Does the same for a call on symmetric arrays, which peers read directly.
+  // Prepares them for a call on symmetric arrays, which peers read directly.
   void begin_sharing(const engine::Call& call) noexcept {
     begin_staging(call);
     const auto& host = control_.host();
     RankWords& own = words_[rank_];
-    if (host.contains(call.in)) own.in[call.sequence & 1] = host.offset_of(call.in);
-    if (host.contains(call.out)) own.out[call.sequence & 1] = host.offset_of(call.out);
+    if (host.memory.contains(call.in)) own.in[call.sequence & 1] = host.memory.offset_of(call.in);
+    if (host.memory.contains(call.out))
+      own.out[call.sequence & 1] = host.memory.offset_of(call.out);
   }
-  // Returns the array of `peer`, of `bytes` bytes. The peer's staging must have been seen and
-  // checked.
+  // Return the symmetric input or output of `peer`, `bytes` bytes long. `staged` must have returned
+  // true for the peer, and `check_staged` must have succeeded.
   std::byte* peer_in(int peer, const engine::Call& call, std::size_t bytes) const {
-    return control_.host().at(words_[peer].in[call.sequence & 1], bytes);
+    return control_.host().memory.at(words_[peer].in[call.sequence & 1], bytes);
   }
   std::byte* peer_out(int peer, const engine::Call& call, std::size_t bytes) const {
-    return control_.host().at(words_[peer].out[call.sequence & 1], bytes);
+    return control_.host().memory.at(words_[peer].out[call.sequence & 1], bytes);
   }
+  // Announces that this rank has filled its first `chunks` chunks of the call. `claimable` is for
+  // the last of them.
   void stage(const engine::Call& call, std::uint64_t chunks, bool claimable = false) noexcept {
     words_[rank_].claimable[chunk_index(call.sequence, chunks - 1)] = claimable ? 1 : 0;
     words_[rank_].staged.store(word(call.sequence, chunks), std::memory_order_release);
@@ -261,14 +295,15 @@ class ShmGroup {
       consistency_.confirm(peer, call.sequence);
     }
   }
-  // Exposes `array` to readers instead of staging it. `stage` with 1 then tells the others. Between
-  // the two calls, `set_part` says which part of the array is for which rank. Exposing ends it.
+  // Exposes `array` to readers instead of staging it. The rank then tells its peers by `stage` with
+  // 1 chunk. Before it does, `set_part` stores which part of the array each peer may read. The
+  // destructor of the call's Exposing object ends the exposure.
   void expose(const engine::Call& call, const void* array) noexcept {
     also_exposes(call, RankWords::kInput);
     words_[rank_].input_at[call.sequence & 1] = reinterpret_cast<std::uintptr_t>(array);
     words_[rank_].exposed.store(call.sequence, std::memory_order_relaxed);
   }
-  // Does the same with an output, to which peers write.
+  // Exposes an output in the same way. Peers write to the array.
   void expose_output(const engine::Call& call, void* array) noexcept {
     also_exposes(call, RankWords::kOutput);
     words_[rank_].output_at[call.sequence & 1] = reinterpret_cast<std::uintptr_t>(array);
@@ -277,16 +312,16 @@ class ShmGroup {
   void set_part(const engine::Call& call, int reader, const engine::Part& part) const noexcept {
     base::copy_plain(part_at(rank_, call, reader), &part, sizeof part);
   }
-  // Returns the array that `peer` exposes, or nothing if it stages. The peer's staging must have
-  // been seen and checked.
+  // Returns the array that `peer` exposes, or nothing if the peer stages its data. `staged` must
+  // have returned true for the peer, and `check_staged` must have succeeded.
   std::optional<ExposedArray> exposed(int peer, const engine::Call& call) const noexcept {
     return exposed(peer, call, RankWords::kInput, words_[peer].input_at);
   }
-  // Does the same for an output.
+  // Returns the output that `peer` exposes, under the same conditions.
   std::optional<ExposedArray> exposed_output(int peer, const engine::Call& call) const noexcept {
     return exposed(peer, call, RankWords::kOutput, words_[peer].output_at);
   }
-  // Returns the part of that array for this rank.
+  // Returns the part of the peer's exposed input that is for this rank.
   engine::Part exposed_part(int peer, const engine::Call& call) const noexcept {
     engine::Part part;
     base::copy_plain(&part, part_at(peer, call, rank_), sizeof part);
@@ -308,12 +343,16 @@ class ShmGroup {
     return write_exposed(
         control_, array, words_[rank_].copying, mark_of(array.owner), from, offset, bytes);
   }
+  // Withdraws this rank's exposed arrays, if any. Peers no longer copy from or to them when this
+  // returns; see withdraw in exposure.h.
   void end_exposing() const noexcept;
-  // Returns whether ranks of this host may read what peers expose, and whether they do so even when
-  // it is slower.
-  base::SingleCopy single_copy() const noexcept { return control_.host().single_copy(); }
-  // Returns whether they may also write to what peers expose.
-  bool may_write_arrays() const noexcept { return control_.host().may_write(); }
+  // Returns whether ranks of this host may read exposed arrays: never, where it is faster, or
+  // always.
+  base::SingleCopy single_copy() const noexcept {
+    return control_.host().peer_memory.single_copy();
+  }
+  // Returns whether ranks of this host may also write to exposed arrays.
+  bool may_write_arrays() const noexcept { return control_.host().peer_memory.may_write(); }
 
   void reduced(const engine::Call& call, std::uint64_t chunks) noexcept {
     words_[rank_].reduced.store(word(call.sequence, chunks), std::memory_order_release);
@@ -328,14 +367,15 @@ class ShmGroup {
     words_[rank_].done.store(word(call.sequence, chunks), std::memory_order_release);
     control_.ring_peers();
   }
-  // Returns whether every peer has finished with the first `chunks` chunks of the call.
+  // Returns whether every peer has read the first `chunks` chunks of the call.
   bool all_done(const engine::Call& call, std::uint64_t chunks) noexcept {
     return all_reached(word(call.sequence, chunks));
   }
-  // Does the same for one peer.
+  // Returns whether one peer has read the first `chunks` chunks of the call.
   bool has_done(int peer, const engine::Call& call, std::uint64_t chunks) const noexcept {
     return words_[peer].done.load(std::memory_order_acquire) >= word(call.sequence, chunks);
   }
+  // Announces that this rank has finished a call and needs none of its memory any more.
   void finish(std::uint64_t sequence) noexcept {
     words_[rank_].done.store(word(sequence + 1, 0), std::memory_order_release);
     control_.ring_peers();
@@ -350,8 +390,16 @@ class ShmGroup {
     core::Stores stores{};
     bool operator==(const KernelKey&) const = default;
   };
+  void announce(SlotHead& own, const engine::Call& call) noexcept {
+    own.fingerprint = call.fingerprint;
+    own.flag.store(call.sequence, std::memory_order_release);  // pairs with posted
+    control_.ring_peers();
+  }
+  void check(const SlotHead& head, int peer, const engine::Call& call) {
+    if (head.fingerprint != call.fingerprint) consistency_.confirm(peer, call.sequence);
+  }
   void also_exposes(const engine::Call& call, std::uint8_t which) noexcept {
-    base::Plain<std::uint8_t>& exposes = words_[rank_].exposes[call.sequence & 1];
+    base::NonAtomic<std::uint8_t>& exposes = words_[rank_].exposes[call.sequence & 1];
     const std::uint8_t before = exposes;
     exposes = static_cast<std::uint8_t>(before | which);
   }
@@ -359,10 +407,11 @@ class ShmGroup {
   static constexpr std::uint64_t mark_of(int owner) noexcept {
     return 1 + static_cast<std::uint64_t>(owner);
   }
-  std::optional<ExposedArray> exposed(int peer,
-                                      const engine::Call& call,
-                                      std::uint8_t which,
-                                      const base::Plain<std::uint64_t> (&at)[2]) const noexcept {
+  std::optional<ExposedArray> exposed(
+      int peer,
+      const engine::Call& call,
+      std::uint8_t which,
+      const base::NonAtomic<std::uint64_t> (&at)[2]) const noexcept {
     if ((words_[peer].exposes[call.sequence & 1] & which) == 0) return std::nullopt;
     const std::uint64_t address = at[call.sequence & 1];
     return ExposedArray{peer,
@@ -373,11 +422,11 @@ class ShmGroup {
   std::byte* part_at(int owner, const engine::Call& call, int reader) const noexcept {
     return chunk(owner, call.sequence, 0) + sizeof(engine::Part) * static_cast<std::size_t>(reader);
   }
-  // Returns the index among a rank's own chunks.
+  // Returns the index of a chunk among the chunks of its rank.
   static std::size_t chunk_index(std::uint64_t sequence, std::uint64_t step) noexcept {
     return (sequence & 1) * kChunks + step % kChunks;
   }
-  // Returns whether every peer has finished the call that is `places` before this one.
+  // Returns whether every peer has finished the call whose number is `places` less.
   bool has_room(const engine::Call& call, std::uint64_t places) noexcept {
     if (floor_ + places <= call.sequence) raise_floor();
     return floor_ + places > call.sequence;
@@ -400,10 +449,12 @@ class ShmGroup {
   engine::Consistency& consistency_;
   int rank_;
   int size_;
-  bool spins_;  // every rank has a processor of its own
-  // Every peer has finished all calls before this one.
+  bool spins_;  // this rank has a processor of its own
+  bool is_crowded_ = false;
+  // Every peer has finished all calls with a smaller sequence number.
   std::uint64_t floor_ = 1;
-  std::uint64_t posted_ = 0;  // the last call for which this rank posted
+  std::uint64_t posted_ = 0;         // the last call for which this rank posted its first slot
+  std::uint64_t posted_second_ = 0;  // the last call for which it posted its second slot
   RankWords* words_;
   RankSlots* slots_;
   std::byte* chunks_;
@@ -418,8 +469,9 @@ class ShmGroup {
   core::ReduceKernel kernel_ = nullptr;
 };
 
-// The lifetime of a rank's exposed input: peers may read it until the destructor returns. Create it
-// after the call's CallScope, so that it ends first.
+// Guards the arrays that a rank exposes in a call. The destructor withdraws them: peers may read
+// and write the arrays until it returns. Create it after the call's CallScope, so that its
+// destructor runs first.
 class Exposing {
  public:
   explicit Exposing(const ShmGroup& group) noexcept : group_(group) {}
@@ -431,8 +483,8 @@ class Exposing {
   const ShmGroup& group_;
 };
 
-// A call's turn on the group. Its destructor reports that this rank needs nothing more of the call,
-// even after an error.
+// The lifetime of a call on the group. The destructor reports that this rank has finished the call,
+// even after an error, so that peers may reuse the memory.
 class CallScope {
  public:
   CallScope(ShmGroup& group, const engine::Call& call) noexcept

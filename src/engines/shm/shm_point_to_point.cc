@@ -17,15 +17,20 @@ using engine::MessageId;
 
 namespace {
 
-// Limits of a message that goes in one record, and of a message that is sent without a request. For
-// smaller messages a request would cost more than it saves. It costs more if ranks share a
-// processor.
+// Limits in bytes. A message of up to kEagerBytes is sent in one record. If the receiver does not
+// read directly from the sender's memory, a message of up to kUnaskedBytes is sent without a
+// request: the request would cost more than it saves. If ranks share a processor, a request costs
+// more, so the limit is kUnaskedInTurns.
 constexpr std::size_t kEagerBytes = 16 * 1024;
 constexpr std::size_t kUnaskedBytes = 32 * 1024;
 constexpr std::size_t kUnaskedInTurns = 64 * 1024;
-// Long messages are cut into pieces, so that one piece is copied in while the previous one is
-// copied out. Shorter messages use smaller pieces, because the copy of the first piece overlaps
-// with nothing.
+// Limit in bytes of an eager message that answers a received message. Its receiver probably waits
+// for it. Then one copy by the kernel finishes sooner than two copies through the ring, which
+// overlap only in part. In a series of messages the two copies overlap completely.
+constexpr std::size_t kEagerAnswer = 8 * 1024;
+// Long messages are divided into pieces, so that the sender copies a piece into the ring while the
+// receiver copies the previous piece out. Shorter messages have shorter pieces, because the copy of
+// the first piece overlaps with nothing.
 constexpr std::size_t kLargestPiece = 32 * 1024;
 constexpr std::size_t kSmallestPiece = 8 * 1024;
 std::size_t piece_of(std::size_t message) {
@@ -40,15 +45,13 @@ std::size_t ring_bytes(int size) {
   return bytes;
 }
 
+// Returns the number of records of one ring. A send completes immediately while fewer messages than
+// this wait in the ring. Groups with many ranks have fewer records in each ring, so that the
+// records of all rings stay in the caches.
+std::size_t ring_records(int size) { return size <= 16 ? 64 : 32; }
+
 bool is_eager(std::size_t message, std::size_t ring) {
   return message <= std::min(kEagerBytes, ring / 4);
-}
-
-RecordType type_of(const Envelope& to, std::size_t message, std::size_t ring, bool in_turns) {
-  if (to.synchronous) return RecordType::kRequest;
-  if (is_eager(message, ring)) return RecordType::kEager;
-  const std::size_t unasked = in_turns ? kUnaskedInTurns : kUnaskedBytes;
-  return message <= std::min(unasked, ring / 2) ? RecordType::kBegin : RecordType::kRequest;
 }
 
 std::size_t index_of(int from, int to, int size) {
@@ -60,18 +63,20 @@ std::size_t index_of(int from, int to, int size) {
 
 std::size_t ShmPointToPoint::bytes(int size) {
   const std::size_t pairs = index_of(size, 0, size);
-  return pairs * (sizeof(ChannelShared) + ring_bytes(size));
+  return pairs * (ChannelShared::bytes(ring_records(size)) + ring_bytes(size));
 }
 
 ShmPointToPoint::ShmPointToPoint(control::GroupControl& control, std::byte* memory)
     : control_(control) {
   const int size = control.size();
   const std::size_t ring = ring_bytes(size);
-  auto* shared = reinterpret_cast<ChannelShared*>(memory);
-  std::byte* rings = memory + index_of(size, 0, size) * sizeof(ChannelShared);
+  const std::size_t records = ring_records(size);
+  const std::size_t shared = ChannelShared::bytes(records);
+  std::byte* rings = memory + index_of(size, 0, size) * shared;
   const auto channel = [&](int from, int to) {
     const std::size_t index = index_of(from, to, size);
-    return RingChannel(shared + index, rings + index * ring, ring);
+    auto* const both = reinterpret_cast<ChannelShared*>(memory + index * shared);
+    return RingChannel(both, records, rings + index * ring, ring);
   };
   peers_.reserve(static_cast<std::size_t>(size));
   looks_.reserve(static_cast<std::size_t>(size));
@@ -83,8 +88,9 @@ ShmPointToPoint::ShmPointToPoint(control::GroupControl& control, std::byte* memo
 
 ShmPointToPoint::~ShmPointToPoint() {
   for (Slot& message : slots_) {
-    if (message.state == Slot::State::kRequested) end_offer(message.envelope.peer, message);
-    if (message.state == Slot::State::kReceiving) end_landing(message.received.peer, message);
+    if (message.state == Slot::State::kRequested) end_offer(message.envelope.peer, message.offer);
+    if (message.state == Slot::State::kReceiving)
+      end_offer(message.received.peer, message.write_offer);
   }
 }
 
@@ -102,8 +108,9 @@ std::uint32_t ShmPointToPoint::allocate() {
 
 MessageId ShmPointToPoint::send(const Envelope& to, std::span<const std::byte> bytes) {
   Peer& peer = peers_[static_cast<std::size_t>(to.peer)];
-  if (peer.is_idle() && !to.synchronous && is_eager(bytes.size(), peer.out.capacity()) &&
-      write_eager(to, ++next_id_, bytes)) {
+  const bool answers = std::exchange(peer.sent_after, arrived_) != arrived_;
+  const RecordType type = type_of(peer, to, bytes.size(), answers);
+  if (peer.is_idle() && type == RecordType::kEager && write_eager(to, ++next_id_, bytes)) {
     control_.ring(to.peer);
     return engine::kComplete;
   }
@@ -113,6 +120,7 @@ MessageId ShmPointToPoint::send(const Envelope& to, std::span<const std::byte> b
   slot.from = bytes.data();
   slot.bytes = bytes.size();
   slot.id = ++next_id_;
+  slot.type = type;
   slot.state = Slot::State::kQueued;
   peer.queued.push_back(index);
   write_to(to.peer);
@@ -160,21 +168,27 @@ void ShmPointToPoint::cancel(MessageId id) noexcept {
   if (rank >= 0 && rank < control_.size()) {
     Peer& peer = peers_[static_cast<std::size_t>(rank)];
     if (message.state == Slot::State::kRequested) {
-      end_offer(rank, message);
+      end_offer(rank, message.offer);
       note(rank, {.type = RecordType::kCancel, .id = message.id});
     }
-    if (message.state == Slot::State::kReceiving) end_landing(rank, message);
+    if (message.state == Slot::State::kReceiving) end_offer(rank, message.write_offer);
     std::erase(peer.queued, index);
     std::erase(peer.requested, index);
     std::erase(peer.streaming, index);
     std::erase(peer.reading, index);
     std::erase(peer.writing, index);
-    std::erase(peer.receiving, index);  // later bytes for it are dropped on arrival
+    std::erase(peer.receiving, index);  // bytes that arrive later for this message are dropped
   }
   if (message.state == Slot::State::kPosted) posted_.erase(index);
   if (message.state != Slot::State::kDone && message.state != Slot::State::kMismatch) --under_way_;
   message.state = Slot::State::kFree;
   free_.push_back(index);
+}
+
+bool ShmPointToPoint::withdraw(MessageId id) noexcept {
+  if (id == engine::kComplete || slot(id).state != Slot::State::kPosted) return false;
+  cancel(id);
+  return true;
 }
 
 std::optional<Envelope> ShmPointToPoint::waiting(const Envelope& wanted) {
@@ -216,21 +230,20 @@ void ShmPointToPoint::note(int rank, const RecordHeader& header, const ArrayOffe
   note_work(rank);
 }
 
-// Writes a whole message, if there is room for it.
+// Writes a whole message if the ring has room for it. Returns whether it did.
 bool ShmPointToPoint::write_eager(const Envelope& to,
                                   std::uint32_t id,
                                   std::span<const std::byte> bytes) {
   RingChannel& out = peers_[static_cast<std::size_t>(to.peer)].out;
   if (!out.has_record() || out.room(bytes.size(), bytes.size()) < bytes.size()) return false;
   out.write(header_of(RecordType::kEager, to, id), bytes, bytes.size());
-  if (posted_.empty())
-    out.claim_next(bytes.size());  // otherwise arriving messages would wait for
-                                   // it
+  // If receives are posted, skip the claim: it would delay the messages that arrive for them.
+  if (posted_.empty()) out.claim_next(bytes.size());
   return true;
 }
 
-// Writes notes first, then messages that have not begun, then bytes of messages
-// that have. Each kind keeps its order.
+// Writes what waits for a peer to its ring: first notes, then the first records of queued messages,
+// then the bytes of streaming messages. Each of the three keeps its order.
 bool ShmPointToPoint::write_to(int rank) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (peer.is_idle()) return false;
@@ -252,22 +265,20 @@ bool ShmPointToPoint::write_to(int rank) {
 
 bool ShmPointToPoint::write_queued(int rank) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
-  const bool in_turns = !control_.host().may_spin();
   bool moved = false;
   while (!peer.queued.empty()) {
     const std::uint32_t index = peer.queued.front();
     Slot& message = slots_[index];
-    const RecordType type = type_of(message.envelope, message.bytes, peer.out.capacity(), in_turns);
-    if (type == RecordType::kEager) {
+    if (message.type == RecordType::kEager) {
       if (!write_eager(message.envelope, message.id, {message.from, message.bytes})) break;
       message.received = message.envelope;
       end(message);
     } else {
       if (!peer.out.has_record()) break;
-      const bool begins = type == RecordType::kBegin;
+      const bool begins = message.type == RecordType::kBegin;
       if (!begins) message.offer = offer(peer, message);
       const auto payload = std::as_bytes(std::span(&message.offer, message.offer.ticket != 0));
-      peer.out.write(header_of(type, message.envelope, message.id), payload, message.bytes);
+      peer.out.write(header_of(message.type, message.envelope, message.id), payload, message.bytes);
       message.state = begins ? Slot::State::kStreaming : Slot::State::kRequested;
       (begins ? peer.streaming : peer.requested).push_back(index);
     }
@@ -302,18 +313,39 @@ bool ShmPointToPoint::write_streams(int rank) {
   return moved;
 }
 
-// Returns the place where the receiver can read the message, if that is faster than the ring.
+// Returns whether the receiver should read long messages directly from the sender's memory.
+bool ShmPointToPoint::is_read_directly(const Peer& peer) const noexcept {
+  const base::SingleCopy wanted = control_.host().peer_memory.single_copy();
+  if (wanted == base::SingleCopy::kWhereQuicker) return !peer.out.is_near();
+  return wanted == base::SingleCopy::kAlways;
+}
+
+// Returns the type of a message's first record. `answers` says whether this rank has received a
+// message since it last sent one to this peer.
+RecordType ShmPointToPoint::type_of(const Peer& peer,
+                                    const Envelope& to,
+                                    std::size_t message,
+                                    bool answers) const noexcept {
+  const std::size_t ring = peer.out.capacity();
+  const bool in_turns = !control_.host().processors.may_spin();
+  const bool is_direct = !in_turns && is_read_directly(peer);
+  if (to.synchronous) return RecordType::kRequest;
+  if (is_eager(message, ring) && !(is_direct && answers && message > kEagerAnswer)) {
+    return RecordType::kEager;
+  }
+  const std::size_t unasked = is_direct ? kEagerAnswer : in_turns ? kUnaskedInTurns : kUnaskedBytes;
+  return message <= std::min(unasked, ring / 2) ? RecordType::kBegin : RecordType::kRequest;
+}
+
+// Exposes the message and returns the offer for the receiver to read it, or an empty offer. If the
+// kernel later refuses the read, the receiver asks for the bytes through the ring.
 ArrayOffer ShmPointToPoint::offer(Peer& peer, const Slot& message) noexcept {
-  const base::SingleCopy wanted = control_.host().single_copy();
-  if (wanted == base::SingleCopy::kNever) return {};
-  if (is_eager(message.bytes, peer.out.capacity())) return {};
-  if (wanted == base::SingleCopy::kWhereQuicker && peer.out.is_near()) return {};
-  if (!os::others_may_read(message.from, message.bytes)) return {};
+  if (!is_read_directly(peer) || message.bytes <= kEagerAnswer) return {};
   constexpr std::uint64_t kNotZero = std::uint64_t{1} << 32;
   return peer.out.expose(message.from, kNotZero | message.id).value_or(ArrayOffer{});
 }
 
-// Writes a piece of the oldest message whose receiver lets this rank write.
+// Copies one piece of the oldest message whose receiver lets this rank write to its memory.
 bool ShmPointToPoint::write_arrays(int rank) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (peer.writing.empty()) return false;
@@ -323,17 +355,21 @@ bool ShmPointToPoint::write_arrays(int rank) {
   const auto piece = claims.claim_back();
   int error = 0;
   if (piece) {
-    error = peer.in.write_to(
-        control_, rank, message.landing, message.from + piece->first, piece->first, piece->length);
+    error = peer.in.write_to(control_,
+                             rank,
+                             message.write_offer,
+                             message.from + piece->first,
+                             piece->first,
+                             piece->length);
     if (error == 0) {
       message.moved += piece->length;
-      control_.ring(control_.rank());  // to continue with the rest
+      control_.ring(control_.rank());  // wakes this rank to continue with the next piece
       return true;
     }
   }
   peer.writing.erase(peer.writing.begin());
-  message.landing = {};
-  if (error == ESRCH) return true;  // the receiver cancelled it or has ended
+  message.write_offer = {};
+  if (error == ESRCH) return true;  // the receiver cancelled the message or has ended
   if (error != 0 || message.moved != 0) {
     note(rank, {.type = RecordType::kWritten, .count = error != 0 ? 1U : 0U, .id = message.id});
   }
@@ -341,16 +377,10 @@ bool ShmPointToPoint::write_arrays(int rank) {
   return true;
 }
 
-void ShmPointToPoint::end_landing(int rank, Slot& message) noexcept {
-  const ArrayOffer landing = std::exchange(message.landing, {});
-  if (landing.ticket == 0) return;
-  peers_[static_cast<std::size_t>(rank)].out.withdraw(control_, rank, landing.place);
-}
-
-void ShmPointToPoint::end_offer(int rank, Slot& message) noexcept {
-  const ArrayOffer offer = std::exchange(message.offer, {});
-  if (offer.ticket == 0) return;
-  peers_[static_cast<std::size_t>(rank)].out.withdraw(control_, rank, offer.place);
+void ShmPointToPoint::end_offer(int rank, ArrayOffer& offer) noexcept {
+  const ArrayOffer ended = std::exchange(offer, {});
+  if (ended.ticket == 0) return;
+  peers_[static_cast<std::size_t>(rank)].out.withdraw(control_, rank, ended.place);
 }
 
 }  // namespace hocket::engines::shm

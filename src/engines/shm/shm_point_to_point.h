@@ -1,11 +1,19 @@
-// Messages between the processes of one host, through one ring for each direction of each pair.
+// Messages between the processes of one host. Each pair of ranks has one ring for each direction;
+// see channel.h.
 //
-// A message up to a few ten KiB is written to the ring at once, in pieces if it is long. It waits
-// in the ring, or in the receiver's memory, for its receive. A longer message first sends a
-// request. Then the receiver reads its bytes directly from the sender's memory, while the sender
-// writes others directly to the receiver's. If the kernel forbids that, the bytes stream through
-// the ring: one end fills it while the other empties it.
-// Messages are matched by sender and tag, in the order of sending.
+// The sender writes a message of up to a few tens of KiB to the ring immediately, in pieces if the
+// message is long. The message waits in the ring, or in the receiver's memory, for its receive. For
+// a longer message the sender first writes a request. Then both ends copy at the same time: the
+// receiver reads pieces from the sender's memory, and the sender writes other pieces to the
+// receiver's memory. If the kernel forbids these copies, the bytes stream through the ring: the
+// sender fills it while the receiver empties it.
+//
+//     up to kEagerBytes   kEager ->                                one record
+//     medium              kBegin ->  kBulk ->  kBulk ->            without a request
+//     long, copied        kRequest ->  <- kWriteOffer   both copy   kWritten ->  <- kRead
+//     long, streamed      kRequest ->  <- kGrant   kBulk ->  kBulk ->
+//
+// Messages are matched by sender and tag, in the order in which they are sent.
 #pragma once
 
 #include <deque>
@@ -23,7 +31,8 @@ namespace hocket::engines::shm {
 class ShmPointToPoint final : public engine::PointToPoint {
  public:
   static std::size_t bytes(int size);
-  // `memory` is bytes(size) of zeros in the host's segment, which the group shares.
+  // `memory` is a block of bytes(size) zero bytes in the host's segment. The group shares the
+  // block.
   ShmPointToPoint(control::GroupControl& control, std::byte* memory);
   ~ShmPointToPoint() override;
 
@@ -35,6 +44,7 @@ class ShmPointToPoint final : public engine::PointToPoint {
   std::optional<std::uint64_t> ended() const noexcept override { return ended_; }
   std::optional<std::uint64_t> moves_at_rest() const noexcept override;
   void cancel(engine::MessageId message) noexcept override;
+  bool withdraw(engine::MessageId message) noexcept override;
   std::optional<engine::Envelope> waiting(const engine::Envelope& wanted) override;
 
  private:
@@ -43,33 +53,33 @@ class ShmPointToPoint final : public engine::PointToPoint {
     enum class State : std::uint8_t {
       kFree,
       kQueued,     // send: not in the ring yet
-      kRequested,  // send: the request is out; waits for the grant
-      kStreaming,  // send: its bytes are going out
+      kRequested,  // send: the request is in the ring, and the receiver has not answered
+      kStreaming,  // send: the bytes are being written to the ring
       kPosted,     // receive: not matched
-      kReceiving,  // receive: its bytes are arriving
+      kReceiving,  // receive: matched, and the bytes are arriving or being copied
       kDone,
       kMismatch,
     };
     State state = State::kFree;
-    engine::Envelope envelope;  // as this side passed it
-    engine::Envelope received;  // as the other side passed it
-    const std::byte* from = nullptr;
-    std::byte* to = nullptr;
-    std::size_t bytes = 0;     // of the message; of a receive: what is stored
-    std::size_t incoming = 0;  // of a receive: what is sent
-    std::size_t moved = 0;     // bytes that have gone or come
-    std::uint32_t id = 0;      // the sender's number for the message
-    ArrayOffer offer;          // where its bytes can be read; ticket 0: they cannot
-    ArrayOffer landing;        // where the sender can write them, likewise
-    bool is_written = false;   // receive: the sender has written all pieces that it claimed
+    RecordType type = RecordType::kEager;  // send: type of the first record
+    engine::Envelope envelope;             // as passed on this rank
+    engine::Envelope received;             // as passed on the other rank
+    const std::byte* from = nullptr;       // send: the array
+    std::byte* to = nullptr;               // receive: the array
+    std::size_t bytes = 0;                 // send: length of the message; receive: bytes to store
+    std::size_t incoming = 0;              // receive: bytes that the sender sends
+    std::size_t moved = 0;                 // bytes that have been sent or received
+    std::uint32_t id = 0;                  // the sender's number for the message
+    ArrayOffer offer;         // the sender's array, for the receiver to read; ticket 0: none
+    ArrayOffer write_offer;   // the receiver's array, for the sender to write; ticket 0: none
+    bool is_written = false;  // receive: the sender has written all pieces that it claimed
   };
   // A message that arrived before its receive.
   struct Unexpected {
     engine::Envelope envelope;
     std::uint32_t id = 0;
-    RecordType type = RecordType::kEager;  // kRequest: its bytes are still at the sender
-    std::vector<std::byte> bytes;          // the bytes that have arrived; for a request, its
-                                           // payload
+    RecordType type = RecordType::kEager;  // kRequest: the sender still holds the bytes
+    std::vector<std::byte> bytes;          // arrived bytes; for a request, its payload
 
     void add(const Staged& payload) {
       const std::size_t before = bytes.size();
@@ -77,7 +87,7 @@ class ShmPointToPoint final : public engine::PointToPoint {
       payload.copy_to(bytes.data() + before, core::Stores::kCached);
     }
   };
-  // A record with at most an offer as its payload. A value.
+  // A record to write whose payload is an offer or empty. A value.
   struct Note {
     RecordHeader header;
     ArrayOffer offer = {};  // ticket 0: no payload
@@ -91,25 +101,26 @@ class ShmPointToPoint final : public engine::PointToPoint {
     std::vector<std::uint32_t> streaming;
     std::vector<std::uint32_t> receiving;
     std::vector<std::uint32_t> reading;  // receives that read from the sender's memory
-    std::vector<std::uint32_t> writing;  // sends that write to the receiver's
-    std::vector<Note> notes;             // records that the ring had no room for
+    std::vector<std::uint32_t> writing;  // sends that write to the receiver's memory
+    std::vector<Note> notes;             // records that wait for room in the ring
     engine::UnexpectedMessages<Unexpected> unexpected;
-    std::size_t early_bytes = 0;
+    std::size_t early_bytes = 0;   // payload in `unexpected`
+    std::uint64_t sent_after = 0;  // value of arrived_ at the most recent send to this peer
 
-    // Returns whether nothing waits to be written.
+    // Returns whether nothing waits to be written to the ring.
     bool is_idle() const noexcept { return notes.empty() && streaming.empty() && queued.empty(); }
-    // Returns whether it reads or writes arrays.
+    // Returns whether this rank copies directly from or to arrays of the peer.
     bool copies() const noexcept { return !reading.empty() || !writing.empty(); }
   };
-  // The only data of a peer that is read while nothing happens. Each check visits all peers, so
-  // these lie side by side in few cache lines.
+  // The part of a peer's state that every poll reads. A poll visits all peers, so this data lies in
+  // few adjacent cache lines.
   struct Look {
     RingChannel::Expected record;
-    bool has_work;  // it has something to write, or arrays to copy
+    bool has_work;  // this rank has records to write to the peer, or arrays to copy
   };
 
-  // Selects how many records to read from the rings: all, or records only while a message of this
-  // rank is in progress.
+  // Selects how long to read records from the rings. kAll: until the rings are empty. kWanted: only
+  // while a message of this rank is in progress.
   enum class Reads : bool { kWanted, kAll };
   bool move(Reads reads);
 
@@ -136,10 +147,14 @@ class ShmPointToPoint final : public engine::PointToPoint {
   void take_bulk(Peer& peer, const RingChannel::Record& record);
   void match(int rank, std::uint32_t receive, const Unexpected& message, const Staged& payload);
   void take_piece(Peer& peer, std::uint32_t receive, const Staged& piece);
+  bool is_read_directly(const Peer& peer) const noexcept;
+  RecordType type_of(const Peer& peer,
+                     const engine::Envelope& to,
+                     std::size_t message,
+                     bool answers) const noexcept;
   ArrayOffer offer(Peer& peer, const Slot& message) noexcept;
-  void end_offer(int rank, Slot& message) noexcept;
-  void end_landing(int rank, Slot& message) noexcept;
-  bool may_land(const Slot& message) const noexcept;
+  void end_offer(int rank, ArrayOffer& offer) noexcept;
+  bool may_offer_write(const Slot& message) const noexcept;
   bool read_arrays(int rank);
   int read_piece(int rank, Slot& message);
   bool has_all(int rank, const Slot& message);
@@ -148,15 +163,16 @@ class ShmPointToPoint final : public engine::PointToPoint {
   bool match_early(std::uint32_t receive, int rank);
 
   control::GroupControl& control_;
-  std::vector<Peer> peers_;  // by rank; it includes this rank, as messages to oneself are ordinary
+  std::vector<Peer> peers_;  // by rank, including this rank, which may send messages to itself
   std::vector<Look> looks_;  // one for each peer
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_;
   engine::Receives<std::uint32_t> posted_;
   std::size_t under_way_ = 0;  // messages in slots that have not ended
   std::uint32_t next_id_ = 0;
-  std::uint64_t ended_ = 0;  // messages that have become kDone or kMismatch
-  std::uint64_t moves_ = 0;  // calls of `move` that moved something
+  std::uint64_t arrived_ = 0;  // messages that have arrived from all peers
+  std::uint64_t ended_ = 0;    // messages that have become kDone or kMismatch
+  std::uint64_t moves_ = 0;    // calls of `move` that made progress
 };
 
 }  // namespace hocket::engines::shm

@@ -14,6 +14,9 @@ using engine::until;
 
 namespace {
 
+// From more than this many ranks on, the root fetches all slots in advance; see `fetch`.
+constexpr int kFetchedFrom = 16;
+
 // Computes a rank's result from its own data and the slots that it waited for.
 using Use = void (*)(ShmGroup&, const Call&, SlotKind);
 
@@ -21,8 +24,9 @@ void copy_small(void* out, const void* in, std::size_t bytes) {
   if (bytes != 0 && out != in) base::copy_plain(out, in, bytes);
 }
 
-// Returns the data of a rank. This rank's own data is always read from its array. Its slot is in
-// transfer to the peers, and a read would wait for the line to return.
+// Returns the data that `rank` gives. A rank reads its own data from its array and not from its
+// slot: the slot's cache lines are in transfer to the peers, and a read would wait for their
+// return.
 const std::byte* given_by(const ShmGroup& group, const Call& call, SlotKind kind, int rank) {
   return rank == group.rank() ? static_cast<const std::byte*>(call.in)
                               : group.data(rank, call.sequence, kind);
@@ -82,11 +86,12 @@ void use_all_to_all(ShmGroup& group, const Call& call, SlotKind kind) {
   }
 }
 
+// How a kind of collective uses the slots.
 struct Shape {
   Flow flow = Flow::kAmongAll;
-  bool to_each = false;  // different data for every rank, all of it in the slot
+  bool to_each = false;  // a slot holds different data for every rank
   Use use = nullptr;     // null for a barrier
-  bool upwards = false;  // a rank reads only the lower ranks
+  bool upwards = false;  // a rank reads only the slots of lower ranks
 };
 
 constexpr KindTable<Shape> kShapes{
@@ -105,14 +110,14 @@ constexpr KindTable<Shape> kShapes{
 static_assert(kShapes.kinds() ==
               KindSet::where([](Kind kind) { return kCarries.has(kind) && !is_listed(kind); }));
 
-// Returns the bytes of call.in that a rank gives. A barrier gives none, whatever its signature
-// says.
+// Returns the bytes of call.in that a rank gives. A barrier gives no bytes, even if its signature
+// has a count.
 std::size_t given_bytes(const Shape& shape, const engine::Signature& s, int size) {
   if (shape.use == nullptr) return 0;
   return bytes_of(s) * (shape.to_each ? static_cast<std::size_t>(size) : 1);
 }
 
-// One rank's part of a call. A value.
+// The role of one rank in a call. A value.
 struct SmallPart {
   SmallPart(const ShmGroup& group, const Call& call)
       : shape(kShapes[call.signature.kind]),
@@ -132,15 +137,15 @@ struct SmallPart {
   }
 
   Shape shape;
-  std::size_t bytes;  // of a slot
+  std::size_t bytes;  // data in a slot
   SlotKind kind;
-  bool posts = false;
-  bool takes = false;
-  int first = 0;  // waits for the peers [first, last) except itself
+  bool posts = false;  // this rank gives data
+  bool takes = false;  // this rank computes a result
+  int first = 0;       // this rank waits for the ranks [first, last) except itself
   int last = 0;
 };
 
-// Writes and announces this rank's slot. `may_write` must hold.
+// Writes and announces this rank's slot. ShmGroup::may_write must have returned true.
 void post(ShmGroup& group, const Call& call, const SmallPart& part) {
   if (part.bytes != 0) {
     base::copy_plain(group.data(group.rank(), call.sequence, part.kind), call.in, part.bytes);
@@ -148,7 +153,16 @@ void post(ShmGroup& group, const Call& call, const SmallPart& part) {
   group.post(call, part.kind);
 }
 
-// Completes the call after the last peer's post.
+// Prefetches the peers' slots into this core's caches. In a call with a root the other ranks run
+// ahead, so many slots are already filled. Without the prefetch, the core would load the slots one
+// after the other.
+void fetch(const ShmGroup& group, const Call& call, const SmallPart& part) {
+  for (int peer = part.first; peer < part.last; ++peer) {
+    __builtin_prefetch(&group.slot(peer, call.sequence, part.kind));
+  }
+}
+
+// Completes the call after the last peer has posted.
 void finish(ShmGroup& group, const Call& call, const SmallPart& part) {
   if (part.last - part.first == group.size()) group.saw_everybody(call);
   if (part.takes) part.shape.use(group, call, part.kind);
@@ -166,6 +180,7 @@ bool attempt_small(ShmGroup& group, const Call& call) {
     if (!group.may_write(call, part.kind)) return false;
     post(group, call, part);
   }
+  if (part.shape.flow == Flow::kToRoot && group.size() > kFetchedFrom) fetch(group, call, part);
   for (int peer = part.first; peer < part.last; ++peer) {
     if (peer == group.rank()) continue;
     if (!group.posted(peer, call, part.kind)) {
@@ -177,7 +192,7 @@ bool attempt_small(ShmGroup& group, const Call& call) {
     }
     try {
       group.check_slot(peer, call, part.kind);
-    } catch (...) {  // no task follows that would do this
+    } catch (...) {  // no CallScope does this, because no task follows
       group.finish(call.sequence);
       throw;
     }

@@ -2,21 +2,22 @@
 
 #include <chrono>
 
-#include "membership/control/host.h"
+#include "membership/control/host/view.h"
 
 namespace hocket::engines::shm {
 namespace {
 
-// Limits of the speed of an ordinary copy, in bytes per nanosecond. Typical speeds at the three
-// distances are 40, 10 and 2.
+// Limits of the speed of an ordinary copy, in bytes per nanosecond. Typical speeds are 40 if the
+// cores share all caches, 10 if they share the last cache, and 2 if they share none.
 constexpr double kAllCaches = 20;
 constexpr double kLastCache = 4;
-// Limits of the time of an access to a line that its reader has claimed, in nanoseconds. It takes
-// about 30 if a cache is shared, and 90 or more otherwise. A shorter access finds the line in this
-// core's cache.
+// Limits of the time of an access to a line that its reader has claimed, in nanoseconds. The access
+// takes about 30 if the cores share a cache, and 90 or more otherwise. An access shorter than kAway
+// finds the line in this core's cache, so it says nothing about the distance.
 constexpr double kAway = 12;
 constexpr double kNear = 60;
-// Bytes between two timed copies: if ordinary copies are in use anyway, and otherwise.
+// Bytes between two timed copies. A timed copy uses ordinary stores, so copies are timed seldom
+// while stores past the caches are in use.
 constexpr std::size_t kTimedOften = std::size_t{1} << 20;
 constexpr std::size_t kTimedSeldom = std::size_t{32} << 20;
 
@@ -27,7 +28,7 @@ double nanoseconds(const auto& of) {
   return std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
 }
 
-// Returns the mean access time of a few lines, in an order that no prefetcher predicts.
+// Returns the mean access time of four lines, in an order that no prefetcher predicts.
 double line_nanoseconds(const std::byte* at, std::size_t bytes) {
   const std::size_t apart = bytes / 4 / control::kCacheLine * control::kCacheLine;
   const volatile std::size_t none = 0;
@@ -45,7 +46,8 @@ double line_nanoseconds(const std::byte* at, std::size_t bytes) {
 
 }  // namespace
 
-// One slow copy may have been interrupted, so the distance grows only after two.
+// Times a copy and updates `shared_`. The assumed distance grows only after two slow copies,
+// because a single slow copy may have been interrupted.
 void Stager::copy_timed(void* to, const void* from, std::size_t bytes) noexcept {
   Shared seen = Shared::kMemory;
   if (claims_) {

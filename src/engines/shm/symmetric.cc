@@ -1,6 +1,6 @@
-// Calls on symmetric arrays. Every rank reads all ranks' arrays directly, and for all_reduce also
-// writes them. A call has two meetings: all arrays are ready, and all have been read. all_to_all
-// has one more meeting for each further round.
+// Calls on symmetric arrays. Every rank reads the arrays of all ranks directly, and in an
+// all_reduce also writes them. All ranks meet twice in a call: when all arrays are ready, and when
+// all arrays have been read. An all_to_all adds one meeting for each round after the first.
 #include <span>
 
 #include "engines/algorithm/scratch.h"
@@ -15,8 +15,8 @@ using engine::until;
 
 namespace {
 
-// Bytes of one round of symmetric_swap. The data that a rank keeps is then still in its caches when
-// it is put into place.
+// Bytes of one round of symmetric_swap. A rank that works in place copies its data of the round
+// twice. With this size the data is still in the caches at the second copy.
 constexpr std::size_t kSwapBytes = std::size_t{2} << 20;
 
 // Announces stage `step` of the call, and waits until all ranks have announced it.
@@ -31,7 +31,8 @@ Task meet(ShmGroup& group, const Call& call, std::uint64_t step) {
   }
 }
 
-// Reduces `count` elements of all ranks' inputs, from byte `offset` on, into each of `outs`.
+// Reduces `count` elements of all ranks' inputs, from byte `offset` on. Writes the result to each
+// of `outs`.
 void reduce_peers(ShmGroup& group,
                   const Call& call,
                   std::span<void* const> outs,
@@ -52,8 +53,8 @@ void reduce_peers(ShmGroup& group,
 
 }  // namespace
 
-// Each rank reduces its part of the array and writes it into all ranks' outputs. Only the owner of
-// a part reads that part of the inputs, so the call also works in place.
+// Each rank reduces its part of the arrays and writes the result into the outputs of all ranks.
+// Only this rank reads this part of the inputs, so the call also works in place.
 Task symmetric_all_reduce(ShmGroup& group, Call call) {
   const CallScope turn(group, call);
   co_await until([&] { return group.may_write(call); });
@@ -67,7 +68,8 @@ Task symmetric_all_reduce(ShmGroup& group, Call call) {
   const std::size_t part = ((s.count + line - 1) / line + n - 1) / n * line;
   const StepRange mine = range_of(static_cast<std::uint64_t>(group.rank()), part, s.count);
   const core::Stores stores = stores_for(bytes_of(s));
-  // Each block is copied to the others while it is in the caches.
+  // Blocks are so short that the ranks' data is still in the caches when the result is written to
+  // all outputs.
   const std::size_t block =
       (stores == core::Stores::kStreaming ? kChunkBytes : kChunkBytes / 4) / element;
   const std::span<void*> outs(group.outs(), n);
@@ -89,7 +91,8 @@ Task symmetric_reduce(ShmGroup& group, Call call) {
   const auto& s = call.signature;
   const std::size_t bytes = bytes_of(s);
   const bool scatters = engine::has_parts(s.kind);
-  // At the front of its input, a result would overwrite data that the first rank has not read yet.
+  // If a reduce_scatter works in place, the result lies at the front of the input. There it would
+  // overwrite data that rank 0 may not have read yet. So the result waits in scratch memory.
   const bool waits = scatters && call.out == call.in && group.rank() != 0;
   const algorithm::Scratch kept(waits ? bytes : 0);
   co_await until([&] { return group.may_write(call); });
@@ -135,9 +138,9 @@ Task symmetric_move(ShmGroup& group, Call call) {
   group.saw_everybody(call);
 }
 
-// Works in rounds, each with a piece of every part. A rank that works in place keeps the data of a
-// round until all ranks have read that round's pieces. So no rank needs to know which ranks work in
-// place.
+// An all_to_all in rounds, each of which moves a piece of every part. A rank that works in place
+// keeps the data of a round in scratch memory until all ranks have read the pieces of the round. So
+// no rank needs to know which ranks work in place.
 Task symmetric_swap(ShmGroup& group, Call call) {
   const CallScope turn(group, call);
   const auto n = static_cast<std::size_t>(group.size());
@@ -157,7 +160,7 @@ Task symmetric_swap(ShmGroup& group, Call call) {
   const std::uint64_t rounds = steps_for(bytes, piece);
   for (std::uint64_t round = 0; round < rounds; ++round) {
     const StepRange range = range_of(round, piece, bytes);
-    for (std::size_t i = in_place ? 1 : 0; i < n; ++i) {  // in place, its own part stays
+    for (std::size_t i = in_place ? 1 : 0; i < n; ++i) {  // in place, this rank's own part stays
       const std::size_t peer = (rank + i) % n;
       std::byte* const to =
           in_place ? kept.get() + peer * range.length : out + peer * bytes + range.first;

@@ -7,7 +7,7 @@
 
 namespace hocket::engines::ucx {
 
-// One byte, as in UCX's declaration.
+// UCX's status codes. The type has one byte, as in UCX's declaration.
 enum class UcsStatus : signed char {
   kOk = 0,
   kInProgress = 1,
@@ -24,7 +24,7 @@ using Worker = struct ucp_worker*;
 using Endpoint = struct ucp_ep*;
 using Address = struct ucp_address;
 
-// The result of an operation: null when done, an encoded error, or a request.
+// The result of an operation: null if it is complete, an encoded error, or a request in progress.
 using StatusPointer = void*;
 inline UcsStatus error_in(StatusPointer pointer) noexcept {
   const auto value = reinterpret_cast<std::intptr_t>(pointer);
@@ -47,13 +47,13 @@ struct ContextParams {
   const char* name = nullptr;
 };
 
-// The attributes of a context. UCX writes only those in the mask.
+// The attributes of a context. UCX writes only the attributes in field_mask.
 struct ContextAttributes {
   static constexpr std::uint64_t kMemoryTypes = 1 << 2;
   std::uint64_t field_mask = kMemoryTypes;
   std::size_t request_size = 0;
   int thread_mode = 0;
-  std::uint64_t memory_types = 0;  // one bit for each MemoryType
+  std::uint64_t memory_types = 0;  // one bit for each UcsMemoryType
   char name[32] = {};
   std::size_t reserved = 0;
 };

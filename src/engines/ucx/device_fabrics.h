@@ -1,4 +1,4 @@
-// The fabrics through which one process reaches other ranks' GPUs, in the order of their creation.
+// The fabrics through which one process reaches the GPUs of other ranks.
 #pragma once
 
 #include <functional>
@@ -14,31 +14,32 @@
 
 namespace hocket::engines::ucx {
 
-// A resource, one for each process and job. Any thread may use it.
+// There is one object for each process and job. Any thread may use it. A resource.
 //
-// Fabrics have numbers. The ranks of a group agree on a number that all of them have for the GPUs
-// that they use in it. A number identifies one fabric of one GPU in this process. It is never
-// reused, because peers keep one address of each rank for it.
+// Fabrics have numbers. The ranks of a group agree on one number. Under this number each rank has a
+// fabric for the GPU that it uses in the group. In this process a number identifies one fabric of
+// one GPU. A number is never reused, because peers keep one address of each rank for it.
 //
-// If a rank of a group has lost a connection, all its ranks get a new fabric. UCX cannot reuse the
-// endpoints of a lost connection. The newest fabric of a GPU stays. Older ones live as long as they
-// are used.
+// If a rank of a group has lost a connection, all ranks of the group get a new fabric. The reason:
+// UCX cannot reuse the endpoints of a lost connection. This object keeps the newest fabric of each
+// GPU. Older fabrics live as long as they are used.
 class DeviceFabrics {
  public:
   using Device = std::shared_ptr<const cuda::DeviceContext>;
-  // `make` is called with the device's context current, because UCX looks at it. It throws
-  // SystemError.
+  // `make` is called with the device's context current, because UCX uses the current context. It
+  // throws SystemError.
   using Make = std::function<std::shared_ptr<Fabric>(const Device&)>;
   explicit DeviceFabrics(Make make) : make_(std::move(make)) {}
 
-  // Returns the number that this rank wants for a group of these world ranks. It is at least
-  // `least`. It is the GPU's newest number, or a new one if that fabric has lost one of the ranks.
-  // A new number becomes the GPU's newest.
+  // Returns the number that this rank proposes for a group of these world ranks, at least `least`.
+  // It is the newest number of the GPU. If this number is too small, or its fabric has lost one of
+  // the ranks, it is a new number, which becomes the GPU's newest.
   int number_for(const Device& device, std::span<const int> ranks, int least = 0);
-  // `number` is a number that all ranks of the group wanted.
+  // Returns the fabric with this number, and makes it if necessary. All ranks of the group must
+  // have proposed `number`.
   std::shared_ptr<Fabric> get(const Device& device, int number);
 
-  // Do the same as in Fabric, for all living fabrics.
+  // Call the functions of all living fabrics; see Fabric.
   bool flush(base::Deadline deadline) noexcept;
   void retire() noexcept;
 

@@ -9,6 +9,7 @@
 #include "engines/ucx/devices.h"
 #include "foundation/base/config.h"
 #include "foundation/base/log.h"
+#include "foundation/base/threads.h"
 #include "foundation/cuda/stream.h"
 #include "foundation/os/sockets/ports.h"
 #include "hocket/error.h"
@@ -16,17 +17,19 @@
 namespace hocket::engines::ucx {
 
 using base::Deadline;
+using engine::Fate;
 
 namespace {
 
-constexpr unsigned kMessageId = 29;  // of active messages; any small number works
+constexpr unsigned kMessageId = 29;  // UCX's number for hocket's active messages, chosen freely
 constexpr std::size_t kMostFree = 256;
-// UCX sends no longer messages at once by itself.
+// UCX sends only messages of up to so many bytes immediately and completely.
 constexpr std::size_t kMostAtOnce = 8192;
-constexpr auto kGrace = std::chrono::milliseconds(100);  // time for pending messages at the end
+constexpr auto kGrace = std::chrono::milliseconds(100);  // for pending messages at the end
 
-// Makes the GPU's context current, if there is one, while UCX runs. UCX may free memory and wait
-// for its own streams while other streams of the program are captured.
+// Makes the GPU's context current, if there is one, while UCX runs. Also keeps UCX's calls out of
+// graph captures: UCX may free memory and wait for its own streams while the program captures other
+// streams.
 class CurrentDevice {
  public:
   explicit CurrentDevice(const std::shared_ptr<const cuda::DeviceContext>& device) {
@@ -41,8 +44,11 @@ class CurrentDevice {
   std::optional<cuda::OutsideCapture> outside_;
 };
 
-// By itself UCX would try interfaces that other hosts cannot reach, or have too: each machine with
-// Docker has a docker0 of the same address. Empty: UCX, or its user, chooses.
+bool is_lost(Fate fate) noexcept { return fate == Fate::kDied || fate == Fate::kCutOff; }
+
+// Returns the network devices for UCX. Empty: UCX or the user chooses. Without this setting, UCX
+// would also try interfaces that other hosts cannot reach, or whose address other hosts have, too.
+// An example is docker0, which has the same address on all machines.
 std::string devices_for(const ListenOptions& listening) {
   if (listening.interface.empty() || base::environment("UCX_NET_DEVICES")) return {};
   if (listening.is_chosen) return listening.interface;
@@ -52,7 +58,7 @@ std::string devices_for(const ListenOptions& listening) {
 
 }  // namespace
 
-// A message's header, and a copy of its bytes if there is one, for as long as UCX may read them.
+// A message that UCX may still read: the header, and the copy of the bytes if `send` made one.
 struct Fabric::Outgoing {
   Fabric* fabric = nullptr;
   MessageHeader header;
@@ -65,8 +71,7 @@ Fabric::Fabric(std::shared_ptr<const UcxLibrary> library, FabricOptions options)
       library_(std::move(library)),
       wake_(std::move(options.wake)),
       help_(std::move(options.help)),
-      lost_(std::move(options.lost)),
-      died_(std::move(options.died)),
+      fate_(std::move(options.fate)),
       bulk_(options.bulk),
       direct_from_(options.direct_from) {
   start(options);
@@ -85,7 +90,8 @@ void Fabric::refuse(const char* what, UcsStatus status) const {
 
 std::string Fabric::name() const { return "UCX " + library_->version(); }
 
-// UCX takes ports of a range at random, and would search forever if none is free.
+// Starts UCX. If the user has limited the ports, hocket selects a free port for UCX. UCX itself
+// would try ports at random, and would loop forever if no port is free.
 void Fabric::start(const FabricOptions& options) {
   const base::PortRange ports = options.listening.ports;
   if (!ports.is_set() || base::environment("UCX_TCP_PORT_RANGE")) return start(options, 0);
@@ -95,7 +101,7 @@ void Fabric::start(const FabricOptions& options) {
       return true;
     } catch (const Error&) {
       if (os::is_port_free(port)) throw;
-      return false;  // another program was quicker
+      return false;  // another program has taken the port meanwhile
     }
   });
 }
@@ -123,19 +129,21 @@ void Fabric::start_unguarded(const FabricOptions& options, int port) {
               fmt::format("UCX does not take {}={}", *names.begin(), value));
   };
   const bool chosen = base::environment("UCX_TLS").has_value();
-  // Ranks of one host have a faster engine. With shared memory UCX could not notice the end of a
-  // peer.
+  // UCX must not use shared memory: it could not notice the end of a peer, and ranks of one host
+  // have a faster engine.
   if (!chosen) set({"TLS"}, options.gpus ? "^sm" : "^sm,cuda_copy,cuda_ipc,gdr_copy");
-  // UCX copies shorter messages with calls that wait for the GPU's default stream.
+  // Let all messages use rendezvous, because UCX copies eager messages of GPUs' memory with calls
+  // that wait for the GPU's default stream.
   if (options.gpus && !base::environment("UCX_RNDV_THRESH")) set({"RNDV_THRESH"}, "0");
   const std::string devices = devices_for(options.listening);
   if (!devices.empty()) set({"NET_DEVICES"}, devices);
-  // Old versions expect a transport's setting without its name as prefix, and warn if no transport
-  // in use has it. New versions require the name.
+  // Old versions of UCX expect the setting of a transport without the transport's name as a prefix.
+  // They warn if no transport in use has the setting. New versions require the prefix.
   if (!chosen && !base::environment("UCX_TCP_RX_SEG_SIZE")) {
     set({"RX_SEG_SIZE", "TCP_RX_SEG_SIZE"}, std::to_string(kReceivedAtOnce));
-    // UCX (1.13 to 1.19) ends the process by an assertion if a connection breaks while TCP sends
-    // from an array. A copy takes no more time, because it stays in the caches.
+    // UCX 1.13 to 1.19 ends the process by an assertion if a connection breaks while TCP sends
+    // directly from an array. So let TCP send from a copy. This takes no more time, because the
+    // copy stays in the caches.
     if (!options.gpus && infiniband_devices().empty() && !base::environment("UCX_ZCOPY_THRESH") &&
         !base::environment("UCX_TCP_TX_SEG_SIZE")) {
       set({"TX_SEG_SIZE", "TCP_TX_SEG_SIZE"}, std::to_string(kReceivedAtOnce));
@@ -143,6 +151,7 @@ void Fabric::start_unguarded(const FabricOptions& options, int port) {
     }
   }
   if (port != 0) set({"PORT_RANGE", "TCP_PORT_RANGE"}, fmt::format("{0}-{0}", port));
+  const base::SignalsBlocked blocked;  // for UCX's own thread: signals belong to the program
   const ContextParams context;
   const UcsStatus made = library_->init_version(1, 12, &context, config, &context_);
   library_->config_release(config);
@@ -160,12 +169,14 @@ void Fabric::start_unguarded(const FabricOptions& options, int port) {
   require(library_->worker_set_am_recv_handler(worker_, &handler), "take active messages");
 }
 
-// A connection that is still being set up must not be closed, nor one to a dead rank: UCX crashes.
-// If there are any, UCX keeps its memory until the process ends. It also does if the GPU's context
-// no longer exists.
+// Ends UCX if all connections can be closed. UCX crashes if it closes a connection that is still
+// being set up, that has broken, or that leads to a dead rank. If there is such a connection, or if
+// the GPU's context no longer exists, UCX is not ended. It then keeps its memory until the process
+// ends.
 Fabric::~Fabric() {
+  fate_ = nullptr;
   const CurrentDevice current(device_);
-  if (!current.is_current() || retired_ || knows_dead_ || !flush_all(Deadline::in(kGrace))) {
+  if (!current.is_current() || retired_ || knows_lost_ || !flush_all(Deadline::in(kGrace))) {
     new std::shared_ptr<const cuda::DeviceContext>(device_);
     return;
   }
@@ -213,7 +224,7 @@ bool Fabric::arm() noexcept {
 
 bool Fabric::progress() noexcept {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  // The thread that holds the lock moves everything.
+  // If another thread holds the lock, that thread moves everything.
   return lock && poll();
 }
 
@@ -222,6 +233,7 @@ bool Fabric::poll() noexcept {
   bool moved = false;
   for (int i = 0; i < 64 && !came_ && library_->worker_progress(worker_) != 0; ++i) moved = true;
   if (std::exchange(closes_, false)) close_broken();
+  for (const auto& [rank, header] : std::exchange(answers_, {})) send(rank, header, {});
   if (came_) {
     came_ = false;
     if (wake_) wake_();
@@ -240,8 +252,8 @@ bool Fabric::wait_for(StatusPointer request, Deadline deadline) noexcept {
   return done;
 }
 
-bool Fabric::has_died(std::size_t rank) const noexcept {
-  return died_ && died_(static_cast<int>(rank));
+Fate Fabric::fate(std::size_t rank) const noexcept {
+  return fate_ ? fate_(static_cast<int>(rank)) : Fate::kHere;
 }
 
 bool Fabric::flush(Deadline deadline) noexcept {
@@ -249,9 +261,9 @@ bool Fabric::flush(Deadline deadline) noexcept {
   const std::lock_guard lock(mutex_);
   if (retired_) return false;
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
-    knows_dead_ = knows_dead_ || has_died(rank);
+    knows_lost_ = knows_lost_ || is_lost(fate(rank));
   }
-  return knows_dead_ ? flush_living(deadline) : flush_all(deadline);
+  return knows_lost_ ? flush_living(deadline) : flush_all(deadline);
 }
 
 bool Fabric::flush_all(Deadline deadline) noexcept {
@@ -259,13 +271,13 @@ bool Fabric::flush_all(Deadline deadline) noexcept {
   return wait_for(library_->worker_flush_nbx(worker_, &plain), deadline);
 }
 
-// UCX 1.13 aborts the process, by assertions, when it flushes a connection whose peer no longer
-// answers.
+// Flushes only the connections to living ranks. UCX 1.13 ends the process by an assertion when it
+// flushes a connection whose peer no longer answers.
 bool Fabric::flush_living(Deadline deadline) noexcept {
   const RequestParam plain{};
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
     const Peer& peer = peers_[rank];
-    if (peer.endpoint == nullptr || peer.broken || has_died(rank)) continue;
+    if (peer.endpoint == nullptr || peer.broken || is_lost(fate(rank))) continue;
     wait_for(library_->ep_flush_nbx(peer.endpoint, &plain), deadline);
   }
   return false;
@@ -338,7 +350,7 @@ bool Fabric::is_broken(int rank) noexcept {
   return peer < peers_.size() && peers_[peer].broken;
 }
 
-void Fabric::on_error(void* argument, Endpoint endpoint, UcsStatus status) {
+void Fabric::on_error(void* argument, Endpoint endpoint, UcsStatus status) noexcept {
   auto& self = *static_cast<Fabric*>(argument);
   for (std::size_t rank = 0; rank < self.peers_.size(); ++rank) {
     Peer& peer = self.peers_[rank];
@@ -351,16 +363,17 @@ void Fabric::on_error(void* argument, Endpoint endpoint, UcsStatus status) {
 
 void Fabric::note_broken(std::size_t rank) {
   broken_.push_back(static_cast<int>(rank));
+  knows_lost_ = knows_lost_ || fate(rank) != Fate::kLeft;
   if (help_) help_();
 }
 
 std::vector<int> Fabric::take_broken() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock) return {};  // the caller has other work, and asks again
+  if (!lock) return {};  // the caller asks again later
   return std::exchange(broken_, {});
 }
 
-// It must not run in a callback of UCX.
+// Closes the connections that have broken. It must not run in a callback of UCX.
 void Fabric::close_broken() noexcept {
   for (Peer& peer : peers_) {
     if (!peer.to_close) continue;
@@ -376,7 +389,8 @@ void Fabric::close_broken() noexcept {
 
 // --- Out ----------------------------------------------------------------------------------------
 
-// Tells UCX the kind of memory. Otherwise UCX would ask the driver for every message.
+// Returns the parameters of a request, with the kind of memory. Otherwise UCX would ask the driver
+// for the kind with every message.
 RequestParam Fabric::param_for(MemoryKind memory) const noexcept {
   RequestParam param;
   param.mask = RequestParam::kCallback | RequestParam::kUserData | RequestParam::kMemoryType;
@@ -398,7 +412,7 @@ std::unique_ptr<Fabric::Outgoing> Fabric::take_outgoing(const MessageHeader& hea
   return taken;
 }
 
-void Fabric::on_sent(void* request, UcsStatus, void* user_data) {
+void Fabric::on_sent(void* request, UcsStatus, void* user_data) noexcept {
   std::unique_ptr<Outgoing> done(static_cast<Outgoing*>(user_data));
   Fabric& self = *done->fabric;
   self.library_->request_free(request);
@@ -407,13 +421,14 @@ void Fabric::on_sent(void* request, UcsStatus, void* user_data) {
   if (self.free_.size() < kMostFree) self.free_.push_back(std::move(done));
 }
 
-// Returns true if nothing must be kept for the message: UCX has sent it, or has copied what the
-// system did not accept.
+// Sends a short message without a copy of our own. Returns false if UCX has no room for it now; the
+// caller then copies the message and sends it later. In all other cases returns true: UCX has sent
+// or copied the message, or the connection has failed and the message is dropped.
 bool Fabric::send_at_once(int rank,
                           const MessageHeader& header,
                           std::span<const std::byte> payload) {
   const Endpoint to = retired_ ? nullptr : endpoint(rank);
-  if (to == nullptr) return true;  // it never leaves
+  if (to == nullptr) return true;  // the message is dropped
   RequestParam param;
   param.mask = RequestParam::kFlags | RequestParam::kMemoryType | RequestParam::kAtOnce;
   param.flags = RequestParam::kAmEager;
@@ -423,7 +438,16 @@ bool Fabric::send_at_once(int rank,
   return error_in(sent) != UcsStatus::kNoResource;
 }
 
+// Sends immediately, with one exception. While UCX delivers a message, an answer that needs a new
+// connection is put off until the delivery has ended. The reason: the new connection would take
+// over the connection from which UCX is reading, with the rest of the data. UCX 1.13 crashes when
+// it continues with this data.
 void Fabric::send(int rank, const MessageHeader& header, std::span<const std::byte> payload) {
+  if (delivers_ && payload.empty() &&
+      peers_.at(static_cast<std::size_t>(rank)).endpoint == nullptr) {
+    answers_.emplace_back(rank, header);
+    return;
+  }
   if (payload.size() <= kMostAtOnce && send_at_once(rank, header, payload)) return;
   auto outgoing = take_outgoing(header);
   outgoing->payload.assign(payload.begin(), payload.end());
@@ -438,6 +462,8 @@ void Fabric::send_in_place(int rank,
   hand_over(rank, take_outgoing(header), payload, left);
 }
 
+// Gives a message to UCX, which then owns `outgoing` until `on_sent`. `left` counts the message
+// until then.
 void Fabric::hand_over(int rank,
                        std::unique_ptr<Outgoing> outgoing,
                        std::span<const std::byte> payload,

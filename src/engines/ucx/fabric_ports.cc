@@ -1,4 +1,5 @@
-// Dispatches incoming messages to the groups that they are for.
+// Dispatches incoming messages to the ports of their groups.
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -8,7 +9,8 @@ namespace hocket::engines::ucx {
 
 namespace {
 
-constexpr std::size_t kMostEarly = std::size_t{64} << 20;
+// The number of closed groups for which late messages are still dropped.
+constexpr std::size_t kMostClosed = 4096;
 
 }  // namespace
 
@@ -17,16 +19,18 @@ UcsStatus Fabric::on_message(void* argument,
                              std::size_t header_length,
                              void* data,
                              std::size_t length,
-                             const AmReceiveParam* param) {
+                             const AmReceiveParam* param) noexcept {
   auto& self = *static_cast<Fabric*>(argument);
   MessageHeader read;
-  // No rank of this job sends such messages.
+  // Drop messages that no rank of this job sends.
   if (header_length != sizeof(read) || (param->attributes & AmReceiveParam::kRendezvous) != 0) {
     return UcsStatus::kOk;
   }
   std::memcpy(&read, header, sizeof(read));
   if (static_cast<std::uint8_t>(read.type) < kTypes) {
+    self.delivers_ = true;
     self.take(read, {static_cast<const std::byte*>(data), length});
+    self.delivers_ = false;
   }
   return UcsStatus::kOk;
 }
@@ -38,8 +42,8 @@ void Fabric::take(const MessageHeader& header, std::span<const std::byte> payloa
     found->second->take(header, payload);
     return;
   }
-  if (closed_.contains(header.group) || early_bytes_ + payload.size() > kMostEarly) return;
-  early_bytes_ += payload.size();
+  if (std::ranges::find(closed_, header.group) != closed_.end()) return;
+  // Senders limit the bytes that they send before an answer. So this memory has a limit, too.
   unexpected_[header.group].push_back({header, {payload.begin(), payload.end()}});
 }
 
@@ -56,15 +60,13 @@ void Fabric::open(std::uint64_t id, Port& port) {
   if (found == unexpected_.end()) return;
   const auto waiting = std::move(found->second);
   unexpected_.erase(found);
-  for (const Unexpected& message : waiting) {
-    early_bytes_ -= message.payload.size();
-    port.take(message.header, message.payload);
-  }
+  for (const Unexpected& message : waiting) port.take(message.header, message.payload);
 }
 
 void Fabric::close(std::uint64_t id) noexcept {
   ports_.erase(id);
-  closed_.insert(id);
+  closed_.push_back(id);
+  if (closed_.size() > kMostClosed) closed_.pop_front();
 }
 
 }  // namespace hocket::engines::ucx

@@ -2,19 +2,20 @@
 
 #include <fmt/format.h>
 
-#include "engines/ucx/send_first.h"
+#include "engines/ucx/one_direction.h"
 #include "foundation/base/config.h"
 #include "foundation/base/log.h"
 
 namespace hocket::engines::ucx {
 namespace {
 
-// The system's UCX knows the networks of its site, and a package's UCX does not.
+// The system's UCX comes first, because it supports the networks of its site. A Python package's
+// UCX may not.
 constexpr os::LibraryName kName{"libucp.so.0",
                                 "HOCKET_UCX_LIBRARY",
                                 "UCX",
                                 "Debian: libucx0; pip: libucx-cu13",
-                                os::LibraryName::Rather::kSystem};
+                                os::LibraryName::First::kSystem};
 constexpr unsigned kMajor = 1;
 constexpr unsigned kOldestMinor = 12;  // the first version with these active messages
 
@@ -28,9 +29,10 @@ FoundUcx UcxLibrary::find(const os::LibrarySearch& search) {
   base::default_environment("UCX_HANDLE_ERRORS", "none");
   base::default_environment("UCX_LOG_LEVEL", "fatal");
   base::default_environment("UCX_WARN_UNUSED_ENV_VARS", "n");
-  // Otherwise UCX blocks in the kernel for minutes if a host does not exist, beyond any deadline.
+  // Without this, UCX blocks in the kernel for minutes if a host does not exist, beyond any
+  // deadline.
   base::default_environment("UCX_TCP_CONN_NB", "y");
-  // If the user selects shared memory (UCX_TLS), UCX uses it also for peers that may fail.
+  // If the user selects shared memory (UCX_TLS), let UCX also use it for peers that may fail.
   base::default_environment("UCX_POSIX_ERROR_HANDLING", "y");
   base::default_environment("UCX_SYSV_ERROR_HANDLING", "y");
   os::LoadedLibrary library(kName, search, found.why_not);
@@ -38,7 +40,7 @@ FoundUcx UcxLibrary::find(const os::LibrarySearch& search) {
   const auto made = std::make_shared<UcxLibrary>();
   found.why_not = made->fill(library);
   if (!found.why_not.empty()) return found;
-  if (!send_first(reinterpret_cast<const void*>(made->status_string))) {
+  if (!handle_one_direction(reinterpret_cast<const void*>(made->status_string))) {
     base::log(base::LogLevel::kDebug,
               "this UCX may crash when both ends of a connection give it up: its order of events "
               "could not be changed");
@@ -85,7 +87,7 @@ std::string UcxLibrary::fill(os::LoadedLibrary& library) {
   library.need("ucp_ep_print_info", ep_print_info);
   library.need("ucp_request_check_status", request_check_status);
   library.need("ucp_request_free", request_free);
-  library.need("ucs_status_string", status_string);  // of a library that libucp loads
+  library.need("ucs_status_string", status_string);  // in libucs, which libucp loads
   return library.why_not_whole();
 }
 

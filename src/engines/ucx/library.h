@@ -12,11 +12,11 @@ namespace hocket::engines::ucx {
 
 struct FoundUcx;
 
-// A resource: the loaded library, and a table of its functions under UCP's names without "ucp". It
-// does not change after its creation, so any thread may use it. It is never unloaded.
+// The loaded library, and a table of its functions under UCP's names without "ucp". It does not
+// change after its creation, so any thread may use it. The library is never unloaded. A resource.
 class UcxLibrary {
  public:
-  // Finds UCX. It does not throw if UCX is missing; `why_not` gives the reason.
+  // Finds and loads UCX. If UCX is missing, this does not throw, and `why_not` has the reason.
   static FoundUcx find(const os::LibrarySearch& search = {});
 
   const std::string& version() const noexcept { return version_; }  // "1.13.1"

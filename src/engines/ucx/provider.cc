@@ -29,8 +29,8 @@ constexpr base::SettingRow kRows[]{
     {kLibraryVariable, "UCX's file; default: in the process, the system's, Python's package"},
 };
 
-// Starts UCX, which may crash or hang. Returns "version\n" and whether UCX supports GPUs' memory,
-// or "\n" and the reason of a failure.
+// Starts UCX, which may crash or hang. Returns "VERSION\n1" if UCX supports GPUs' memory, and
+// "VERSION\n0" if it does not. Returns "\n" and the reason if UCX cannot be used.
 std::string about_ucx() {
   try {
     const UcxSettings settings = UcxSettings::from_environment();
@@ -68,7 +68,7 @@ engine::Use UcxProvider::use(engine::Ranks ranks) const noexcept {
 
 std::span<const base::SettingRow> UcxProvider::settings() const noexcept { return kRows; }
 
-// The note also says by which interface other hosts would reach this one.
+// The note also names the interface by which other hosts would reach this host.
 std::optional<Engine> UcxProvider::probe(const Machine& machine) const {
   Engine ucx{.name = std::string(name()), .available = false, .note = {}};
   const auto found = os::run_in_child(about_ucx, 15000);
@@ -134,7 +134,7 @@ std::string UcxProvider::why_no_device_engine(const engine::DeviceSite& site) co
 
 std::unique_ptr<engine::DeviceEngine> UcxProvider::make_device_engine(
     const engine::DeviceSite& site) {
-  Members members{.group = ~site.id,  // differs from the group number of messages in host memory
+  Members members{.group = ~site.id,  // not the number for the group's messages in host memory
                   .rank = site.facts.rank,
                   .world_ranks = {site.world_ranks.begin(), site.world_ranks.end()},
                   .memory = MemoryKind::kCuda};

@@ -1,8 +1,8 @@
-// Long messages that UCX moves from array to array.
+// Direct transfers: long messages that UCX moves from array to array.
 //
-// The receiver posts its memory before it grants a message. So UCX starts to move a message as soon
-// as the sender sends it. UCX 1.13 can cancel only a receive to which nothing has arrived. All
-// other transfers must be waited for.
+// The receiver posts its memory before it grants a message. So UCX starts to move the bytes as soon
+// as the sender sends them. UCX 1.13 can cancel only a receive for which nothing has arrived. The
+// fabric must wait for the end of all other transfers.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -19,17 +19,18 @@ using base::Deadline;
 
 namespace {
 
-// The time that a cancelled message may still take while both ends live.
+// The time limit for a cancelled transfer to end while both ends live.
 constexpr auto kPatience = std::chrono::milliseconds(500);
 
 }  // namespace
 
 // --- Which way ----------------------------------------------------------------------------------
 
-// Returns whether the connection has a suitable lane. UCX reserves a lane if it can move the
-// memory, and can cancel this when a peer fails. TCP may have such a lane too, but it is not
-// faster. CUDA's lanes move only GPUs' memory. (ucp_ep_query lists lanes since 1.14, but not their
-// purpose.)
+// Returns whether the connection has a lane that moves memory of this kind without copies. UCX
+// reserves a lane for remote memory access ("rma_bw") if it can move the memory and can cancel the
+// access when a peer fails. A lane over TCP does not count, because it is not faster. CUDA's lanes
+// move only GPUs' memory. (ucp_ep_query lists the lanes since 1.14, but not their purpose. So this
+// reads the text of ucp_ep_print_info.)
 bool Fabric::has_lane(Endpoint endpoint, MemoryKind memory) const {
   char* text = nullptr;
   std::size_t length = 0;
@@ -72,7 +73,8 @@ void Fabric::begin(Transfer& transfer, StatusPointer request) noexcept {
   if (request != nullptr && error_in(request) == UcsStatus::kOk) {
     transfer.request = request;
   } else {
-    // No message can have arrived for a tag that no rank was told.
+    // A receive cannot complete immediately, because no rank knows its tag yet. So a completed
+    // receive counts as an error.
     const bool impossible = transfer.receives && request == nullptr;
     end(transfer, impossible ? UcsStatus::kTruncated : error_in(request));
   }
@@ -85,7 +87,7 @@ void Fabric::end(Transfer& transfer, UcsStatus status) noexcept {
   came_ = true;
 }
 
-void Fabric::on_moved(void* request, UcsStatus status, void* user_data) {
+void Fabric::on_moved(void* request, UcsStatus status, void* user_data) noexcept {
   auto& transfer = *static_cast<Transfer*>(user_data);
   Fabric& self = *transfer.fabric;
   self.end(transfer, status);
@@ -95,7 +97,7 @@ void Fabric::on_moved(void* request, UcsStatus status, void* user_data) {
 void Fabric::on_came(void* request,
                      UcsStatus status,
                      const TagReceived* received,
-                     void* user_data) {
+                     void* user_data) noexcept {
   auto& transfer = *static_cast<Transfer*>(user_data);
   Fabric& self = *transfer.fabric;
   const bool whole = status != UcsStatus::kOk || received->length == transfer.bytes;
@@ -147,7 +149,8 @@ std::unique_ptr<Transfer> Fabric::receive_directly(int rank,
 
 // --- Taking back --------------------------------------------------------------------------------
 
-// Returns false if the wait takes too long, or the other rank is known to be gone.
+// Waits until `ended()` is true. Returns false after kPatience, or if the peer `rank` is known to
+// be lost.
 template <typename Condition>
 bool Fabric::wait_until(Condition ended, int rank, std::unique_lock<std::mutex>& lock) noexcept {
   bool is_lost = false;
@@ -157,7 +160,7 @@ bool Fabric::wait_until(Condition ended, int rank, std::unique_lock<std::mutex>&
     if (!ended() && !retired_) poll();
     if (ended() || retired_) return true;
     const bool broken = peers_[static_cast<std::size_t>(rank)].broken;
-    is_lost = !broken && lost_ && lost_(rank);
+    is_lost = !broken && fate(static_cast<std::size_t>(rank)) != engine::Fate::kHere;
     return is_lost;
   };
   const bool in_time = base::poll_until(is_over, Deadline::in(kPatience), Duration::zero());
@@ -165,6 +168,7 @@ bool Fabric::wait_until(Condition ended, int rank, std::unique_lock<std::mutex>&
   return in_time && !is_lost;
 }
 
+// Stops using UCX in this process, because UCX keeps memory that it must not write to any more.
 void Fabric::give_up() noexcept {
   base::log(
       base::LogLevel::kError,
@@ -172,13 +176,14 @@ void Fabric::give_up() noexcept {
       "written there later, this process exchanges no more messages with other hosts: calls "
       "that need them fail");
   retired_ = true;
-  unsent_.store(0, std::memory_order_relaxed);  // they never leave
+  unsent_.store(0, std::memory_order_relaxed);  // these messages never leave
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
     if (std::exchange(peers_[rank].broken, true)) continue;
     note_broken(rank);
   }
 }
 
+// Carries out the three steps of take_back. Returns false if UCX keeps the memory.
 template <typename Condition>
 bool Fabric::see_to_its_end(Condition ended,
                             int rank,
@@ -199,7 +204,7 @@ void Fabric::take_back(std::unique_ptr<Transfer> transfer,
   using State = Transfer::State;
   if (transfer->state == State::kUnderWay && transfer->receives && !retired_) {
     library_->request_cancel(worker_, transfer->request);
-    // The sender may have started it and must be able to complete it.
+    // The sender may have started the transfer, and must be able to complete it.
     const bool reachable = !peers_[static_cast<std::size_t>(transfer->rank)].broken;
     if (transfer->state == State::kCancelled && reachable) drain(transfer->tag);
   }
@@ -212,13 +217,13 @@ void Fabric::take_back(int rank, const Count& left, std::unique_lock<std::mutex>
   see_to_its_end([&left] { return *left == 0; }, rank, lock);
 }
 
-void Fabric::on_drained(void* request, UcsStatus, const TagReceived*, void* user_data) {
+void Fabric::on_drained(void* request, UcsStatus, const TagReceived*, void* user_data) noexcept {
   auto& self = *static_cast<Fabric*>(user_data);
   self.drains_.erase(request);
   self.library_->request_free(request);
 }
 
-// Receives a message without storing any byte. It succeeds for its sender.
+// Receives a cancelled message without storing any byte, so that its send succeeds on the sender.
 void Fabric::drain(std::uint64_t tag) noexcept {
   RequestParam param = param_for(MemoryKind::kHost);
   param.callback.received = &Fabric::on_drained;

@@ -7,7 +7,7 @@ namespace {
 
 using engine::Fate;
 
-// If the user forces direct transport, shorter messages use it too.
+// The least bytes of a direct message if the user forces direct transport (HOCKET_UCX_BULK).
 constexpr std::size_t kForcedFrom = 64 * 1024;
 
 }  // namespace
@@ -28,8 +28,7 @@ FabricOptions UcxCarrier::options(Bulk bulk) const {
   options.help = [this] {
     if (attached_) links_.help();
   };
-  options.lost = [this](int rank) { return fate(rank) != Fate::kHere; };
-  options.died = [this](int rank) { return fate(rank) == Fate::kDied; };
+  options.fate = [this](int rank) { return fate(rank); };
   options.bulk = bulk;
   if (bulk == Bulk::kDirect) options.direct_from = kForcedFrom;
   return options;
@@ -37,11 +36,7 @@ FabricOptions UcxCarrier::options(Bulk bulk) const {
 
 std::shared_ptr<Fabric> UcxCarrier::make_gpu_fabric(const DeviceFabrics::Device& device) const {
   FabricOptions options{.listening = listening_};
-  options.lost = [this](int rank) { return fate(rank) != Fate::kHere; };
-  options.died = [this](int rank) {
-    const Fate found = fate(rank);
-    return found == Fate::kDied || found == Fate::kCutOff;
-  };
+  options.fate = [this](int rank) { return fate(rank); };
   options.gpus = true;
   options.device = device;
   return std::make_shared<Fabric>(library_, std::move(options));

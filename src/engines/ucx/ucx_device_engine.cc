@@ -18,14 +18,14 @@ using engine::gather_values;
 namespace {
 
 constexpr auto kLongestIdle = std::chrono::milliseconds(500);
-// Limit of the rounds that agree on a number. Two are enough, unless groups of other GPUs connect
-// at the same time.
+// Limit of the rounds in which the ranks agree on a number. Two rounds are enough, unless groups of
+// other GPUs connect at the same time.
 constexpr int kMostRounds = 100;
 
-// The connectivity of a rank, as it tells the others. A value of fixed size.
+// The connectivity of one rank, which it tells all ranks. A value of fixed size.
 struct RankReach {
-  bool direct = true;  // through lanes for GPUs' memory
-  int missing = -1;    // a rank that it cannot reach, and the reason
+  bool direct = true;  // it reaches all ranks through lanes for GPUs' memory
+  int missing = -1;    // a rank that it cannot reach, for the reason in `why_not`; -1: none
   base::ShortSentence<120> why_not;
 };
 
@@ -44,15 +44,16 @@ UcxDeviceEngine::UcxDeviceEngine(std::shared_ptr<const cuda::DeviceContext> devi
     : MovingEngine(std::move(device), mover_of(options)), options_(std::move(options)) {}
 
 UcxDeviceEngine::~UcxDeviceEngine() {
-  // Sent messages count as sent. When the thread has ended, nothing moves them any more.
+  // Messages that count as sent may not have left yet. When the thread has ended, nothing would
+  // move them any more.
   if (fabric_ && !is_aborted()) fabric_->flush(Deadline::in(std::chrono::seconds(1)));
   closed_ = true;
   wakeup_.notify();
   if (answering_.joinable()) answering_.join();
 }
 
-// The number that one rank wants may belong to another GPU on some other rank, which then wants a
-// larger number.
+// On some rank, the number that another rank proposes may belong to a different GPU. This rank then
+// proposes a larger number. So the ranks repeat until all proposals are equal.
 void UcxDeviceEngine::agree(const engine::Introduction& introduction) {
   int least = 0;
   for (int round = 0; round < kMostRounds; ++round) {
@@ -122,6 +123,7 @@ bool UcxDeviceEngine::is_broken(int peer) noexcept {
   return fabric_->is_broken(options_.members.world_ranks[static_cast<std::size_t>(peer)]);
 }
 
+// Runs in the thread answering_ until the engine is closed.
 void UcxDeviceEngine::answer() noexcept {
   const cuda::DeviceGuard guard(*device());
   const cuda::OutsideCapture outside(device()->driver());

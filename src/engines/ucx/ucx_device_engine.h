@@ -19,13 +19,14 @@ namespace hocket::engines::ucx {
 struct UcxDeviceOptions {
   std::shared_ptr<DeviceFabrics> fabrics;
   Members members;
-  std::size_t world = 0;  // number of ranks
+  std::size_t world = 0;  // number of ranks in the world
   // Carry collectives even if UCX itself moves them through the host.
   bool always = false;
   // Returns whether the user wants the waiting thread to stop.
   std::function<bool()> interrupted;
 };
 
+// See movement::MovingEngine. It owns a thread, which makes progress between calls.
 class UcxDeviceEngine final : public movement::MovingEngine {
  public:
   UcxDeviceEngine(std::shared_ptr<const cuda::DeviceContext> device, UcxDeviceOptions options);
@@ -44,11 +45,11 @@ class UcxDeviceEngine final : public movement::MovingEngine {
   void answer() noexcept;
 
   const UcxDeviceOptions options_;
-  int number_ = 0;  // of the fabric
+  int number_ = 0;  // the number of fabric_; see DeviceFabrics
   std::shared_ptr<Fabric> fabric_;
   std::vector<std::byte> address_;
 
-  // Between calls a thread sends answers that peers may wait for.
+  // The thread that makes progress between calls, because peers may wait for answers of this rank.
   std::atomic<bool> closed_{false};
   os::Wakeup wakeup_;
   std::thread answering_;

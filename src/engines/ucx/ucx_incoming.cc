@@ -1,6 +1,8 @@
-// Handles incoming messages and matches them with receives.
+// The receiving half of UcxPointToPoint: handles incoming packets and matches messages with
+// receives.
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include "engines/ucx/ucx_point_to_point.h"
@@ -11,16 +13,17 @@ using engine::Envelope;
 
 namespace {
 
-// The number of bytes that is acknowledged by a message of its own. Fewer bytes are acknowledged
-// with the next message.
+// From this many unacknowledged bytes on, the receiver sends a separate packet to acknowledge them.
+// Otherwise the next message to the sender acknowledges them.
 constexpr std::size_t kAcknowledgeFrom = std::size_t{2} << 20;
-// Elements of a message that is longer than its receive. All of it needs memory here.
+// Limit of the elements of a message that is longer than its receive. The receiver needs memory for
+// the whole message.
 constexpr std::uint64_t kMostCut = std::uint64_t{1} << 32;
 
 }  // namespace
 
 Envelope UcxPointToPoint::envelope_of(const MessageHeader& header) {
-  // An unknown dtype differs from all dtypes, and is never used as an index.
+  // The peer wrote the header. An unknown dtype becomes 0, so that it is never used as an index.
   return {.peer = header.source,
           .tag = header.tag,
           .dtype = static_cast<DType>(header.dtype < kDTypeCount ? header.dtype : 0),
@@ -28,6 +31,7 @@ Envelope UcxPointToPoint::envelope_of(const MessageHeader& header) {
           .count = header.count};
 }
 
+// Counts bytes that were received without a request. Acknowledges them if there are enough.
 void UcxPointToPoint::acknowledge(int rank, std::size_t bytes) {
   Peer& sender = peer(rank);
   sender.consumed += bytes;
@@ -46,7 +50,8 @@ void UcxPointToPoint::take(const MessageHeader& header, std::span<const std::byt
     case PacketType::kEager:
     case PacketType::kRequest: {
       if (header.tag >= engine::kCallTag) sender.in_call = header.tag;
-      // Messages of different sizes may take different ways, and may overtake each other.
+      // UCX may send messages of different sizes by different ways. So a message may overtake an
+      // earlier one.
       if (header.number != sender.next_in) {
         sender.out_of_order.try_emplace(header.number,
                                         Unexpected{header, {payload.begin(), payload.end()}, {}});
@@ -72,7 +77,7 @@ void UcxPointToPoint::take(const MessageHeader& header, std::span<const std::byt
     case PacketType::kCancel:
       return take_answer(header);
     case PacketType::kCredit:
-    case PacketType::kTrial:  // no group's
+    case PacketType::kTrial:  // the fabric handles it
       return;
   }
 }
@@ -84,7 +89,7 @@ void UcxPointToPoint::take_message(const MessageHeader& header,
   } else {
     peer(header.source).unexpected.push(header.tag, {header, {payload.begin(), payload.end()}, {}});
   }
-  // Pieces that have overtaken it.
+  // Handle the pieces that have overtaken the message.
   auto& overtaking = peer(header.source).overtaking;
   for (auto next = overtaking.find(header.number); next != overtaking.end();
        next = overtaking.find(header.number)) {
@@ -104,6 +109,18 @@ bool UcxPointToPoint::match_early(std::uint32_t receive, int rank) {
   return true;
 }
 
+// Gives a message temporary memory for all of its bytes. Returns false if there is too little
+// memory.
+bool UcxPointToPoint::hold(Slot& message) noexcept {
+  try {
+    message.held.resize(message.bytes);
+  } catch (const std::exception&) {
+    return false;
+  }
+  message.to = message.held.data();
+  return true;
+}
+
 // Matches a message with its receive.
 void UcxPointToPoint::match(std::uint32_t receive,
                             const MessageHeader& header,
@@ -115,17 +132,17 @@ void UcxPointToPoint::match(std::uint32_t receive,
   if (!requested) acknowledge(header.source, payload.size());
   const bool alike = engine::is_alike(message.envelope, message.received) &&
                      (header.count <= message.envelope.count || header.count <= kMostCut);
-  if (alike && header.count < message.envelope.count) {
+  const bool cuts = alike && header.count > message.envelope.count;
+  if (cuts) message.cut = {message.to, message.bytes};
+  if (alike && header.count != message.envelope.count) {
     message.bytes = header.count * size_of(message.received.dtype);
-  } else if (alike && header.count > message.envelope.count) {
-    message.cut = {message.to, message.bytes};
-    message.bytes = header.count * size_of(message.received.dtype);
-    message.held.resize(message.bytes);
-    message.to = message.held.data();
   }
+  const bool is_held = cuts || (message.taker != nullptr && requested && header.direct != 0);
+  const bool has_room = !is_held || hold(message);
   const bool reachable = members_.memory == MemoryKind::kHost ||
                          (requested && header.direct != 0) || message.bytes == 0;
-  const bool fits = reachable && alike && (requested || payload.size() <= message.bytes);
+  const bool fits =
+      has_room && reachable && alike && (requested || payload.size() <= message.bytes);
   if (!fits) {
     message.state = Slot::State::kMismatch;
     if (requested) tell(header.source, PacketType::kRefuse, message.envelope, header.id);
@@ -135,10 +152,6 @@ void UcxPointToPoint::match(std::uint32_t receive,
     message.state = Slot::State::kReceiving;
     MessageHeader grant = this->header(PacketType::kGrant, message.envelope, header.id);
     if (header.direct != 0) {
-      if (message.taker != nullptr) {
-        message.held.resize(message.bytes);
-        message.to = message.held.data();
-      }
       grant.offset = fabric_->new_tag();
       message.transfer = fabric_->receive_directly(
           world(header.source), grant.offset, {message.to, message.bytes}, members_.memory);
@@ -173,7 +186,7 @@ void UcxPointToPoint::take_more(const MessageHeader& header, std::span<const std
   }
 }
 
-// Does the same when the first piece has been handled.
+// Handles a later piece of a message whose first piece has been handled.
 void UcxPointToPoint::add_more(const MessageHeader& header, std::span<const std::byte> payload) {
   auto* const first = peer(header.source).unexpected.find_last_if([&](const Unexpected& message) {
     return message.header.number == header.number;
@@ -198,7 +211,7 @@ void UcxPointToPoint::take_bulk(const MessageHeader& header, std::span<const std
     if (message.moved == message.bytes) message.state = Slot::State::kDone;
     return;
   }
-  // Its receive was cancelled on this rank.
+  // Not found: the receive was cancelled on this rank.
 }
 
 std::optional<std::uint32_t> UcxPointToPoint::find_requested(const MessageHeader& header) const {
@@ -237,7 +250,7 @@ void UcxPointToPoint::take_answer(const MessageHeader& header) {
   }
   message.state = Slot::State::kStreaming;
   message.left = std::make_shared<int>(0);
-  streaming_.push_back(*index);  // its pieces go out with the next progress
+  streaming_.push_back(*index);  // the next `progress` sends its pieces
 }
 
 }  // namespace hocket::engines::ucx

@@ -11,18 +11,22 @@ using engine::MessageId;
 
 namespace {
 
-// Longer messages send a request first. Up to this size the extra round trip is noticeable.
+// All sizes are in bytes. Messages of up to this size are sent without a request, because the extra
+// round trip would take a noticeable part of their time.
 constexpr std::size_t kUnaskedBytes = 512 * 1024;
-// Limit of the bytes without request that are in transfer to one peer or wait there.
+// Limit of the bytes that were sent to one peer without a request and that the peer has not
+// acknowledged.
 constexpr std::size_t kMostUnacknowledged = std::size_t{8} << 20;
-// One packet of UCX over TCP, so that the receiver need not assemble it.
+// The length of a piece. It fits into one packet of UCX over TCP, so that the receiver need not
+// assemble it.
 constexpr std::size_t kPieceBytes = 60 * 1024;
-// From this size on, longer pieces halve the number of system calls. Shorter messages arrive sooner
-// in more pieces, because the first piece is read while the last is written.
+// Messages from kLongFrom bytes on have longer pieces, which halves the number of system calls.
+// Shorter messages arrive sooner in more pieces: the receiver reads the first piece while the
+// sender writes the last one.
 constexpr std::size_t kLongFrom = 256 * 1024;
 constexpr std::size_t kLongPieceBytes = 124 * 1024;
 static_assert(kLongPieceBytes < kReceivedAtOnce);
-// Limit of the pieces of a message that UCX holds at once.
+// Limit of the pieces of one message that UCX holds at the same time.
 constexpr int kPieces = 8;
 
 }  // namespace
@@ -107,8 +111,9 @@ MessageId UcxPointToPoint::send(const Envelope& to, std::span<const std::byte> b
     return id;
   }
   receiver.unacknowledged += bytes.size();
-  // A peer that has sent a message of this call needs this message to continue, so it is reading.
-  // Any other peer may be late. Then cancelling this send would require closing the connection.
+  // A peer that has sent a message of this call needs this message to continue, so the peer is
+  // reading. Then the array is sent without a copy. Any other peer may be late, and cancelling a
+  // send without a copy would require closing the connection.
   const bool in_place = bytes.size() >= kLongFrom && to.tag == receiver.in_call;
   const std::size_t most = bytes.size() < kLongFrom ? kPieceBytes : kLongPieceBytes;
   MessageId id = engine::kComplete;
@@ -141,7 +146,7 @@ MessageId UcxPointToPoint::recv(const Envelope& from, std::span<std::byte> bytes
   return post(index);
 }
 
-// Bytes in GPUs' memory cannot be consumed by a taker.
+// A taker runs on the CPU, so it cannot consume bytes in GPUs' memory.
 std::optional<MessageId> UcxPointToPoint::recv_to(const Envelope& from,
                                                   std::size_t bytes,
                                                   engine::Taker& taker) {
@@ -188,7 +193,7 @@ bool UcxPointToPoint::test(MessageId id, Envelope* received) {
 
 bool UcxPointToPoint::progress() {
   const std::unique_lock lock(fabric_->mutex(), std::try_to_lock);
-  if (!lock) return false;  // the thread that holds it moves everything
+  if (!lock) return false;  // the thread that holds the lock moves everything
   bool moved = fabric_->poll();
   for (std::size_t i = 0; i < streaming_.size();) {
     const std::uint32_t index = streaming_[i];
@@ -208,10 +213,20 @@ void UcxPointToPoint::cancel(MessageId id) noexcept {
   if (message.state == Slot::State::kRequested || message.state == Slot::State::kStreaming) {
     tell(message.envelope.peer, PacketType::kCancel, message.envelope, message.id);
   }
-  message.state = Slot::State::kDone;  // later arrivals are not for it
+  message.state = Slot::State::kDone;  // so that later packets are not matched with this message
   if (message.transfer) fabric_->take_back(std::move(message.transfer), lock);
   if (message.left) fabric_->take_back(world(message.envelope.peer), message.left, lock);
   free(index);
+}
+
+bool UcxPointToPoint::withdraw(MessageId id) noexcept {
+  if (id == engine::kComplete) return false;
+  const std::lock_guard lock(fabric_->mutex());
+  const auto index = static_cast<std::uint32_t>(id);
+  if (slots_[index].state != Slot::State::kPosted) return false;
+  posted_.erase(index);
+  free(index);
+  return true;
 }
 
 std::optional<Envelope> UcxPointToPoint::waiting(const Envelope& wanted) {
@@ -239,7 +254,8 @@ std::optional<std::uint64_t> UcxPointToPoint::owed(int peer) {
 
 // --- Out ----------------------------------------------------------------------------------------
 
-// Gives UCX as many pieces of a message as it may have. Returns true if something moved.
+// Gives UCX the next pieces of a message, until it holds kPieces of them. Returns true if something
+// moved.
 bool UcxPointToPoint::stream(std::uint32_t index) {
   Slot& message = slots_[index];
   bool moved = false;

@@ -1,16 +1,20 @@
 // Messages between hosts, over UCX's active messages.
 //
-// A message up to a few hundred KiB is copied and sent at once, in pieces. It waits in the
-// receiver's memory for its receive. UCX cannot return memory at once, so it never holds the array
-// of such a message, which is cancelled by forgetting it. There is one exception: the longer ones
-// of these are sent without a copy, if the receiver is known to be reading.
+// A message of up to a few hundred KiB is copied and sent immediately, in pieces. It waits in the
+// receiver's memory for its receive. UCX holds only the copy and not the user's array, because UCX
+// cannot always give memory back quickly. So cancelling the message takes no time. One exception:
+// messages from kLongFrom bytes on are sent without a copy, if the receiver is known to be reading.
 //
-// Still longer messages send a request first. Then their bytes take one of two ways:
+// For a longer message the sender first sends a request. Then the bytes take one of two ways:
 //
-// - In pieces. UCX reads them from the array, and the receiver copies them into place.
+// - In pieces. UCX reads them from the sender's array, and the receiver copies them to its array.
 // - Directly, if UCX can move them from array to array without a copy. The receiver posts its
-//   memory with a tag and sends the tag; see Transfer. GPUs' memory always takes this way, because
-//   the CPU cannot copy it.
+//   memory with a UCX tag and sends the tag to the sender; see Transfer. GPUs' memory always takes
+//   this way, because the CPU cannot copy it.
+//
+//     short            kEager ->  kMore ->  kMore ->
+//     long, in pieces  kRequest ->  <- kGrant   kBulk ->  kBulk ->
+//     long, direct     kRequest ->  <- kGrant with a tag   UCX moves the bytes
 #pragma once
 
 #include <deque>
@@ -28,11 +32,11 @@ namespace hocket::engines::ucx {
 struct Members {
   std::uint64_t group = 0;  // number of the group, equal on all ranks and never reused
   int rank = 0;
-  std::vector<int> world_ranks;           // of each member
+  std::vector<int> world_ranks;           // world rank of each member
   MemoryKind memory = MemoryKind::kHost;  // the memory of all messages of the group
 };
 
-// See engine::PointToPoint. Messages to a peer that cannot be reached never move.
+// See engine::PointToPoint. Messages to and from a peer that cannot be reached never complete.
 class UcxPointToPoint final : public engine::PointToPoint, private Port {
  public:
   UcxPointToPoint(std::shared_ptr<Fabric> fabric, Members members);
@@ -48,6 +52,7 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
   bool test(engine::MessageId message, engine::Envelope* received) override;
   bool progress() override;
   void cancel(engine::MessageId message) noexcept override;
+  bool withdraw(engine::MessageId message) noexcept override;
   std::optional<engine::Envelope> waiting(const engine::Envelope& wanted) override;
   std::optional<std::uint64_t> owed(int peer) override;
 
@@ -55,28 +60,28 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
   struct Slot {
     enum class State : std::uint8_t {
       kFree,
-      kRequested,  // send: the request is out; waits for the grant
-      kStreaming,  // send: its bytes are going out
-      kLeaving,    // send: UCX holds the last pieces, see `left`
-      kSending,    // send: UCX moves the bytes, see `transfer`
+      kRequested,  // send: the request was sent, and the grant has not come
+      kStreaming,  // send: its pieces are being given to UCX
+      kLeaving,    // send: UCX holds the last pieces; see `left`
+      kSending,    // send: UCX moves the bytes directly; see `transfer`
       kPosted,     // receive: not matched
-      kReceiving,  // receive: its bytes are arriving
+      kReceiving,  // receive: matched, and its bytes are arriving
       kDone,
       kMismatch,
     };
     State state = State::kFree;
-    engine::Envelope envelope;  // as this side passed it
-    engine::Envelope received;  // as the other side passed it
-    const std::byte* from = nullptr;
-    std::byte* to = nullptr;
-    engine::Taker* taker = nullptr;  // receive: consumes the bytes, instead of `to`
-    std::vector<std::byte> held;     // memory that is received into, for a taker or for `cut`
-    std::span<std::byte> cut;        // receive: gets the first bytes of a longer message
-    std::size_t bytes = 0;
-    std::size_t moved = 0;
-    std::uint32_t id = 0;  // the sender's number for the message
-    bool direct = false;   // send: UCX moves the bytes directly
-    Fabric::Count left;    // send: number of pieces of the array that have not left yet
+    engine::Envelope envelope;        // as passed on this rank
+    engine::Envelope received;        // as passed on the other rank
+    const std::byte* from = nullptr;  // send: the array
+    std::byte* to = nullptr;          // receive: where the bytes are stored
+    engine::Taker* taker = nullptr;   // receive: consumes the bytes, instead of `to`
+    std::vector<std::byte> held;      // receive: temporary memory, for a taker or for `cut`
+    std::span<std::byte> cut;         // receive of a longer message: the array
+    std::size_t bytes = 0;            // length of the message
+    std::size_t moved = 0;            // bytes given to UCX, or received
+    std::uint32_t id = 0;             // the sender's number for the message
+    bool direct = false;              // send: UCX moves the bytes directly
+    Fabric::Count left;               // send: number of pieces that UCX still holds
     std::unique_ptr<Transfer> transfer;
   };
   // A message that arrived before its receive.
@@ -92,10 +97,10 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
     std::multimap<std::uint32_t, Unexpected>
         overtaking;  // pieces of messages that have not arrived
     engine::UnexpectedMessages<Unexpected> unexpected;
-    std::size_t unacknowledged = 0;  // bytes that were sent without a request
-    std::size_t consumed = 0;        // bytes received in that way and not acknowledged yet
-    std::uint64_t heard = 0;         // number of parts of messages, and of answers
-    engine::Tag in_call = 0;         // the collective call of its latest message
+    std::size_t unacknowledged = 0;  // bytes sent without a request, and not acknowledged yet
+    std::size_t consumed = 0;        // bytes received without a request, and not acknowledged yet
+    std::uint64_t heard = 0;         // number of packets from this peer
+    engine::Tag in_call = 0;         // tag of the peer's latest message of a collective call
   };
 
   std::uint32_t allocate();
@@ -118,6 +123,7 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
   void match(std::uint32_t receive,
              const MessageHeader& header,
              std::span<const std::byte> payload);
+  static bool hold(Slot& message) noexcept;
   bool match_early(std::uint32_t receive, int rank);
   void acknowledge(int rank, std::size_t bytes);
   bool stream(std::uint32_t index);
@@ -130,7 +136,7 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
   std::deque<Slot> slots_;  // a deque: slots must not move
   std::vector<std::uint32_t> free_;
   engine::Receives<std::uint32_t> posted_;
-  std::vector<std::uint32_t> streaming_;  // sends whose pieces are going out
+  std::vector<std::uint32_t> streaming_;  // sends in state kStreaming
   std::uint32_t next_id_ = 0;
 };
 

@@ -1,7 +1,7 @@
-// Data that threads and processes share: atomics, and plain data that atomics publish.
+// Types for data that threads and processes share: atomics, and plain data that atomics publish.
 //
-// The lock-free code uses only this header for both. So tests/relacy can compile the same sources
-// with a simulator of threads and memory, whose header of this name is found first.
+// The lock-free code takes both only from this header. So tests/relacy can compile the same sources
+// with a simulator of threads and memory: its include path puts another header of this name first.
 #pragma once
 
 #include <atomic>
@@ -13,16 +13,18 @@ namespace hocket::base {
 template <typename T>
 using Atomic = std::atomic<T>;
 
-// A plain value that one thread writes. Others read it after an atomic has published it.
+// A plain value that one thread writes. Other threads read it only after an atomic has published
+// it.
 template <typename T>
-using Plain = T;
-// A plain value that may be read during a write. An atomic then tells whether this happened.
+using NonAtomic = T;
+// A plain value that a thread may read while another writes it. The reader then learns from an
+// atomic that the value is not valid.
 template <typename T>
 using Torn = T;
 
 inline void thread_fence(std::memory_order order) noexcept { std::atomic_thread_fence(order); }
 
-// Copies bytes; one side is shared like a Plain.
+// Copies bytes. One of the two sides is shared memory, under the rules of a NonAtomic.
 inline void copy_plain(void* to, const void* from, std::size_t bytes) noexcept {
   std::memcpy(to, from, bytes);
 }

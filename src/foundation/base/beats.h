@@ -1,4 +1,4 @@
-// Records when the clock's watch thread ran, and leaves the gaps between its runs out of the time.
+// Records when the thread `hocket-clock` ran. Gaps between its runs do not count as time.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,9 @@
 
 namespace hocket::base {
 
-// All times are in ns. One thread calls `beat` and `end`; any thread reads. The time stands still
-// from `kGap` after a beat until the next beat:
+// A clock that leaves out the time in which the process was stopped. All times are in ns. One
+// thread calls `beat` and `end`; any thread reads. The time stands still from `kGap` after a beat
+// until the next beat:
 //
 //     steady   ...|...|...|..............|...|...
 //                beats    |<-kGap->|     the next beat: the gap is left out from here on
@@ -25,7 +26,8 @@ class Beats {
   void beat(std::int64_t now) noexcept {
     const std::int64_t until = until_.load(std::memory_order_relaxed);
     if (now > until) {
-      // Readers read `until_` twice, so that they see both changes or neither.
+      // `until_` works as a sequence lock: a reader reads it before and after `left_out_`, and
+      // retries if it has changed.
       until_.store(kBeingWritten, std::memory_order_relaxed);
       thread_fence(std::memory_order_release);
       left_out_.store(left_out_.load(std::memory_order_relaxed) + (now - until),
@@ -33,8 +35,8 @@ class Beats {
     }
     until_.store(now + kGap, std::memory_order_release);
   }
-  // Ends the watch: all time counts from here on. Each end has a distinct value, so that a reader
-  // notices two of them.
+  // Ends the watch: from here on all time counts. Each end stores a different value, so that a
+  // reader notices beats and another end between its two reads of `until_`.
   void end() noexcept { until_.store(kUnwatched + ++ends_, std::memory_order_release); }
 
   // Returns the time. `steady()` reads the clock.
@@ -58,5 +60,9 @@ class Beats {
   Atomic<std::int64_t> left_out_{0};
   std::int64_t ends_ = 0;  // written by the thread that beats
 };
+
+// Returns the time of RunClock, at most kCoarse ns late. It is much cheaper than RunClock::now.
+inline constexpr std::int64_t kCoarse = 10'000'000;
+std::int64_t coarse_run_time() noexcept;
 
 }  // namespace hocket::base

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <initializer_list>
 
+#include "foundation/base/words.h"
 #include "hocket/error.h"
 
 namespace hocket::base {
@@ -44,8 +45,8 @@ std::vector<std::string> environment_names(std::string_view prefix) {
 
 void default_environment(const char* name, const char* value) { ::setenv(name, value, 0); }
 
-bool environment_switch(const char* name) {
-  return environment_integer(name, 0, 1).value_or(0) == 1;
+bool environment_switch(const char* name, bool otherwise) {
+  return environment(name) ? environment_word(name, {"0", "1"}) == 1 : otherwise;
 }
 
 std::size_t environment_word(const char* name, std::initializer_list<const char*> words) {
@@ -55,6 +56,29 @@ std::size_t environment_word(const char* name, std::initializer_list<const char*
   if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
   throw InvalidArgument(fmt::format(
       "{}={} is not one of {}; correct or unset it", name, *text, fmt::join(words, ", ")));
+}
+
+namespace {
+
+LibraryChoice library_choice(const char* variable, std::initializer_list<const char*> words) {
+  const auto text = environment(variable);
+  if (!text) return {};
+  if (text->find('/') != text->npos || text->find(".so") != text->npos) return {.file = *text};
+  if (std::ranges::find(words, *text) != words.end()) return {.word = *text};
+  throw InvalidArgument(
+      fmt::format("{}={} is neither one of {} nor a library's file; correct or unset it",
+                  variable,
+                  *text,
+                  fmt::join(words, ", ")));
+}
+
+}  // namespace
+
+LibraryChoice fft_library() {
+  return library_choice("HOCKET_FFT_LIBRARY", {"fftw", "mkl", "eigen"});
+}
+LibraryChoice blas_library() {
+  return library_choice("HOCKET_BLAS_LIBRARY", {"openblas", "mkl", "blis", "none"});
 }
 
 PortRange port_range() {
@@ -85,12 +109,11 @@ LogLevel log_level() {
       "HOCKET_LOG={} is not one of debug, info, warning, error, off; correct or unset it", *text));
 }
 
-// Absent if the text is not a number of seconds in [low, high].
+// Converts a number of seconds. Absent if the text is not a number in [low, high].
 std::optional<Duration> seconds_from(const std::string& text, double low, double high) {
-  char* end = nullptr;
-  const double seconds = std::strtod(text.c_str(), &end);
-  if (*end != '\0' || !(seconds >= low) || seconds > high) return std::nullopt;
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+  const auto seconds = number_in<double>(text);
+  if (!seconds || !(*seconds >= low) || *seconds > high) return std::nullopt;
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(*seconds));
 }
 
 Duration default_deadline() {
@@ -102,7 +125,8 @@ Duration default_deadline() {
       "HOCKET_DEADLINE={} is neither a positive number of seconds nor \"forever\"", *text));
 }
 
-// The setting's time of a wait, `otherwise` if it is not set. `none` says what 0 leaves out.
+// Returns the time that the variable `setting` gives in seconds: `otherwise` if it is unset,
+// kForever if it is 0. `none` names the thing that 0 turns off, for the error's text.
 Duration wait_time(const char* setting, Duration otherwise, const char* none) {
   const auto text = environment(setting);
   if (!text) return otherwise;
@@ -138,7 +162,8 @@ SingleCopy wanted_copies() {
   return kWays[environment_word("HOCKET_SINGLE_COPY", {"auto", "never", "always"})];
 }
 
-// 1 means the trace's folder, or a default folder in the current directory.
+// Returns the folder of HOCKET_AUDIT. 1 means the folder of HOCKET_TRACE, or `hocket-audit` if
+// there is no trace.
 std::string audit_directory(const std::string& trace_dir) {
   const std::string text = environment("HOCKET_AUDIT").value_or("");
   if (text == "0") return {};
@@ -166,6 +191,9 @@ Config Config::from_environment() {
   config.silence = longest_silence();
   config.single_copy = wanted_copies();
   config.costs = environment("HOCKET_COSTS").value_or("");
+  config.is_shown = environment_switch("HOCKET_TOP", true);
+  static_cast<void>(fft_library());
+  static_cast<void>(blas_library());
   return config;
 }
 

@@ -5,15 +5,21 @@
 #include <algorithm>
 #include <climits>
 
+#include "foundation/base/beats.h"
 #include "foundation/base/limit.h"
 #include "hocket/error.h"
 
 namespace hocket::base {
 
-Deadline Deadline::in(Duration after) noexcept {
-  const auto now = Clock::now();
-  if (after >= Clock::time_point::max() - now) return never();
-  return Deadline(now + std::max(after, Duration::zero()));
+Deadline Deadline::in(Duration after) noexcept { return after_time(Clock::now(), after); }
+
+Deadline Deadline::in_about(Duration after) noexcept {
+  return after_time(Clock::time_point(Clock::duration(coarse_run_time() + kCoarse)), after);
+}
+
+Deadline Deadline::after_time(Clock::time_point time, Duration after) noexcept {
+  if (after >= Clock::time_point::max() - time) return never();
+  return Deadline(time + std::max(after, Duration::zero()));
 }
 
 Duration Deadline::left() const noexcept {

@@ -13,7 +13,7 @@
 
 namespace hocket {
 namespace {
-// Signals belong to the process, so the hook that checks for them is global.
+// The function of `set_interrupt_check`. It is global, because signals belong to the whole process.
 std::atomic<bool (*)()> registered_check{nullptr};
 
 constexpr std::chrono::milliseconds kBetweenLooks{20};
@@ -25,7 +25,7 @@ void set_interrupt_check(bool (*check)()) noexcept { registered_check.store(chec
 namespace base {
 
 namespace {
-// The lookout of this thread while it joins a job.
+// The Lookout of this thread; null if there is none. A thread has one while it joins a job.
 thread_local Lookout* lookout = nullptr;
 }  // namespace
 

@@ -1,4 +1,5 @@
-// The process-wide hook behind hocket/interrupt.h.
+// Lets waits ask whether the user wants them to stop. The check is that of hocket/interrupt.h, one
+// for each process.
 #pragma once
 
 #include <string_view>
@@ -7,15 +8,16 @@
 
 namespace hocket::base {
 
-// Calls the registered check. Returns false if there is none.
+// Returns the answer of the registered check: true if the user wants this thread to stop. False if
+// no check is registered.
 bool interrupted();
 
-// Throws Aborted if the user wants this thread to stop, for waits outside communicators. `what`
-// describes the wait, for the message.
+// Throws Aborted if the user wants this thread to stop. It also runs the thread's Lookout. For
+// waits outside communicators. `what` describes the wait, for the message.
 void throw_if_interrupted(std::string_view what);
 
-// Returns the time until which a wait may last before it asks again: `deadline`, or earlier if a
-// check is registered.
+// Returns the time at which a wait must call `throw_if_interrupted` again: `deadline`, or earlier
+// if a check or a Lookout is registered.
 Deadline until_asked(Deadline deadline) noexcept;
 
 }  // namespace hocket::base

@@ -1,5 +1,5 @@
-// Time limits that a program passes. A limit must be positive: no call could succeed within 0, and
-// its communicator would end on all ranks.
+// Checks the time limits that a program passes. A limit must be positive: with 0, no call could
+// succeed, and the first one would end its communicator on all ranks.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,10 @@
 
 namespace hocket::base {
 
-// Throws InvalidArgument, which names the argument, if it is not positive.
+// Throws InvalidArgument if `limit` is not positive. The message calls the argument `name`.
 void require_limit(const std::optional<Duration>& limit, const char* name);
-// Does the same for a wait, where 0 means one check.
+// Throws InvalidArgument if `patience` is negative. It is for waits that may be 0, which means one
+// check.
 void require_patience(Duration patience, const char* name);
 
 }  // namespace hocket::base

@@ -1,6 +1,6 @@
-// hocket's own messages, on standard error: "hocket[2] warning: ...".
+// Writes hocket's messages on standard error: "hocket[2] warning: ...".
 //
-// Quiet by default (warnings and errors); HOCKET_LOG=debug|info|warning|error|off changes that.
+// By default only warnings and errors appear. HOCKET_LOG=debug|info|warning|error|off changes this.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,8 @@ namespace hocket::base {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
 
-// Called once, by init(). From then on messages contain the rank, unless it is negative.
+// Sets the least level of messages that appear. From then on each message contains the rank, unless
+// `rank` is negative. Called once, by init().
 void configure_log(LogLevel level, int rank);
 void log(LogLevel level, std::string_view message) noexcept;
 

@@ -1,4 +1,4 @@
-// Lets a waiting thread check for other events.
+// Lets a thread check for other events while it waits.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@ namespace hocket::base {
 
 // A resource. While it exists, every wait of this thread that supports interrupts
 // (foundation/base/interrupt.h) calls `look` at least every 20 ms. An exception of `look` ends the
-// wait. A thread has at most one, which it makes and destroys itself.
+// wait. A thread has at most one Lookout, which it makes and destroys itself.
 class Lookout {
  public:
   explicit Lookout(std::function<void()> look);
@@ -15,7 +15,7 @@ class Lookout {
   Lookout& operator=(const Lookout&) = delete;
   ~Lookout();
 
-  // Ends the checks of this thread, because the event can no longer occur.
+  // Removes this thread's Lookout early, when the event can no longer occur.
   static void end() noexcept;
 
  private:

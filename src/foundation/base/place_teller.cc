@@ -6,7 +6,8 @@
 
 namespace hocket {
 namespace {
-// The interpreter belongs to the process, so the hook that asks it is global.
+// The function of `set_place_teller`. It is global, because the process has one Python interpreter,
+// which it asks.
 std::atomic<base::PlaceTeller> registered_teller{nullptr};
 }  // namespace
 

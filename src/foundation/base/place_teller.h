@@ -1,4 +1,5 @@
-// The process-wide hook behind hocket::set_place_teller.
+// Gives access to the function of hocket::set_place_teller, which tells where in its program a
+// thread is. A process has one such function.
 #pragma once
 
 #include <cstdint>

@@ -10,22 +10,23 @@
 
 namespace hocket::base {
 
-// The loop in which a thread waits. `is_so(look)` returns whether the wait is over. `look` says
-// that it is time to check for other events as well. An exception ends the wait. `pace.pause()`
-// yields the processor for a while, and returns whether it is time to look.
+// The loop in which all threads wait. `is_so(look)` returns whether the wait is over. If `look` is
+// true, it should also check for other events, such as a deadline. An exception ends the wait.
+// `pace.pause()` spins, yields or sleeps for a moment, and returns the next value of `look`.
 template <typename Condition, typename Pace>
 void wait_until(Condition is_so, Pace& pace) {
   for (bool look = false; !is_so(look); look = pace.pause()) {
   }
 }
 
-// The pace of a wait for an event that wakes nobody: some checks at once, then sleeps between
-// checks. A value.
+// The pace of a wait for an event that wakes no thread: a few checks at once, then a sleep between
+// any two checks. A value.
 class Naps {
  public:
-  // Zero for `nap` only yields the processor. `eager` is the number of checks without a pause.
+  // If `nap` is 0, the thread yields its processor instead of sleeping. `eager` is the number of
+  // first checks without a pause.
   explicit Naps(Duration nap, int eager = 0) noexcept : Naps(nap, nap, eager) {}
-  // The naps get longer, up to `longest`.
+  // Each nap is twice as long as the one before, up to `longest`.
   Naps(Duration nap, Duration longest, int eager = 0) noexcept
       : nap_(nap), longest_(longest), eager_(eager) {}
 
@@ -41,7 +42,7 @@ class Naps {
     }
     return true;
   }
-  // Something moved: the next checks are made at once.
+  // Tells that something has moved: the next `eager` checks follow at once.
   void moved() noexcept { looks_ = 0; }
   void wake_by(Deadline deadline) noexcept { deadline_ = deadline; }
 
@@ -53,7 +54,7 @@ class Naps {
   Deadline deadline_ = Deadline::never();
 };
 
-// Returns whether `is_so()` became true before the deadline.
+// Waits until `is_so()` is true. Returns false if the deadline comes first.
 template <typename Condition>
 bool poll_until(Condition is_so, Deadline deadline, Naps naps) {
   naps.wake_by(deadline);

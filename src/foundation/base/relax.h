@@ -3,8 +3,8 @@
 
 namespace hocket::base {
 
-// Tells the processor that this is a polling loop. It then polls less often, and need not discard
-// speculative loads when the value changes.
+// Tells the processor that this is a polling loop. The processor then polls less often, and need
+// not discard speculative loads when the value changes.
 inline void relax() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();

@@ -1,6 +1,7 @@
 #include "hocket/run_clock.h"
 
 #include <pthread.h>
+#include <time.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -17,15 +18,22 @@ namespace {
 
 constexpr std::chrono::milliseconds kBetweenBeats{50};
 
-// A process has one time for all its worlds, stores and launchers.
+// The clock of this process, which all its worlds, stores and launchers use.
 constinit base::Beats beats;
 
 std::int64_t steady_ns() noexcept {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// The thread that beats, and its users. It is never destroyed, because the process may end
-// meanwhile.
+// The kernel updates this clock at each of its ticks, 100 to 1,000 times a second.
+std::int64_t coarse_steady_ns() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+// The thread `hocket-clock`, and the number of its users. The object is never destroyed, because
+// the thread may still run while the process ends.
 class Beating {
  public:
   void hold() noexcept {
@@ -70,13 +78,13 @@ class Beating {
 
 std::atomic<Beating*> beating_now{nullptr};
 
-// A forked child has no such thread.
+// A forked child has no thread `hocket-clock`. It makes a new Beating when it needs one.
 void forget_in_child() noexcept {
   beating_now.store(nullptr, std::memory_order_relaxed);
   beats.end();
 }
 
-// Returns null if memory is exhausted.
+// Returns this process's Beating, made at the first call. Null if memory is exhausted.
 Beating* beating() noexcept {
   static const int registered = ::pthread_atfork(nullptr, nullptr, forget_in_child);
   if (registered != 0) return nullptr;
@@ -89,6 +97,8 @@ Beating* beating() noexcept {
 }
 
 }  // namespace
+
+std::int64_t base::coarse_run_time() noexcept { return beats.time(coarse_steady_ns); }
 
 RunClock::time_point RunClock::now() noexcept {
   return time_point(duration(beats.time(steady_ns)));

@@ -9,8 +9,8 @@
 
 namespace hocket::base {
 
-// A value. A text that is too long is cut. A text that fills it has no terminating zero. Its view
-// never exceeds the array, even if another process wrote it.
+// A value. A text that is too long is cut. A text that fills the array has no terminating zero.
+// `view` never exceeds the array, even if another process wrote it.
 template <std::size_t kBytes>
 struct ShortText {
   char chars[kBytes] = {};
@@ -24,8 +24,8 @@ struct ShortText {
   std::string_view view() const noexcept { return {chars, strnlen(chars, kBytes)}; }
 };
 
-// Returns the length of the part of a text that fits with " ..." behind it: whole clauses, or whole
-// words. A word that would take most of the part with it is cut.
+// Returns how much of `text` fits into `most` bytes with " ..." behind it. It ends at a clause, or
+// else at a word. A last word is cut if too little would remain without it.
 inline std::size_t length_of_whole_part(std::string_view text, std::size_t most) noexcept {
   const std::string_view fits = text.substr(0, most - 4);
   const std::size_t clause = std::max(fits.rfind("; ") + 1, fits.rfind(". ") + 1);
@@ -33,18 +33,19 @@ inline std::size_t length_of_whole_part(std::string_view text, std::size_t most)
   const std::size_t word = fits.rfind(' ');
   if (word != std::string_view::npos && word > most / 3) return word;
   std::size_t end = fits.size();
-  // within a UTF-8 character
+  // Do not cut within a UTF-8 character.
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   return end;
 }
 
-// Returns the text, or a part with " ..." that is at most `most` bytes long.
+// Returns the text. If it is longer than `most` bytes, returns a part that is at most `most` bytes
+// long and ends with " ...".
 inline std::string shortened(std::string_view text, std::size_t most) {
   if (text.size() <= most) return std::string(text);
   return std::string(text.substr(0, length_of_whole_part(text, most))) + " ...";
 }
 
-// A text that is cut after a clause or word, with " ..." at the end, if it is too long.
+// A ShortText that is cut after a clause or a word if it is too long, and then ends with " ...".
 template <std::size_t kBytes>
 struct ShortSentence : ShortText<kBytes> {
   ShortSentence& operator=(std::string_view text) noexcept {

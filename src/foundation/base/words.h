@@ -1,5 +1,5 @@
-// Parses words and numbers of a line. It does not use streams: they depend on the process's locale,
-// and on the C++ library that another package has loaded.
+// Parses the words and numbers of a line. It uses no C++ streams, because these depend on the
+// process's locale, and on the C++ library that another package has loaded.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace hocket::base {
 
 inline constexpr const char* kBlanks = " \t\r\n";
 
-// Removes and returns the first word. Empty if there is none.
+// Removes the first word of `line` and returns it. Empty if there is none.
 inline std::string_view next_word(std::string_view& line) noexcept {
   line.remove_prefix(std::min(line.size(), line.find_first_not_of(kBlanks)));
   const std::string_view word = line.substr(0, line.find_first_of(kBlanks));
@@ -19,7 +19,7 @@ inline std::string_view next_word(std::string_view& line) noexcept {
   return word;
 }
 
-// Converts a word. Absent if the whole word is not such a number.
+// Converts a word to a number. Absent if the word as a whole is not a number of type T.
 template <typename T>
 std::optional<T> number_in(std::string_view word) noexcept {
   T value{};

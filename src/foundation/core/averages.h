@@ -1,4 +1,5 @@
-// Partial results of every op, including averages. Their sums of integers do not overflow.
+// Types of partial results, for every op. Averages of integers need a wider type, so that their
+// sums do not overflow.
 #pragma once
 
 #include <cstddef>
@@ -7,16 +8,19 @@
 
 namespace hocket::core {
 
-// Returns the type in which reductions of `dtype` by `op` accumulate. It is that of sums, except
-// for averages of integers. These use int64. Averages of 64-bit integers use complex128, whose
-// parts hold the sums of the high and the low 32 bits. That is exact for 2^21 arrays, in any order.
+// Returns the type in which reductions of `dtype` by `op` accumulate:
+// - averages of integers up to 32 bits: int64;
+// - averages of 64-bit integers: complex128, whose real part is the sum of the high 32 bits, and
+//   whose imaginary part is the sum of the low 32 bits. This is exact for up to 2^21 arrays;
+// - all others: the type in which sums accumulate.
 constexpr DType accumulation_type(DType dtype, ReduceOp op) noexcept {
   if (op != ReduceOp::kAvg || !is_defined(ReduceOp::kBitAnd, dtype))
     return accumulation_type(dtype);
   return size_of(dtype) == 8 ? DType::kComplex128 : DType::kInt64;
 }
 
-// Converts `count` elements of `from` into that type. `narrow` is the inverse.
+// Converts `count` elements of `from` into the type of `accumulation_type`. `narrow` in reduce.h is
+// the inverse.
 void widen(void* out, const void* in, std::size_t count, DType from, ReduceOp op);
 
 }  // namespace hocket::core

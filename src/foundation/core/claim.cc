@@ -14,12 +14,13 @@ namespace hocket::core::HWY_NAMESPACE {
 
 using Line = hn::FixedTag<std::uint8_t, 64>;
 constexpr std::size_t kLine = 64;
-// Distance of claims ahead of loads, in bytes.
+// The distance of claims ahead of the loads, in bytes.
 constexpr std::size_t kAhead = 512;
 
 bool is_claiming() { return __builtin_cpu_is("amd") != 0; }
 
-// Returns the empty mask of a claim. If the compiler knew the mask, it would remove the store.
+// Returns the empty mask of a claim. It is not a constant, because the compiler would then remove
+// the store.
 HWY_INLINE hn::MFromD<Line> no_lanes() {
   const volatile std::size_t none = 0;
   return hn::FirstN(Line(), none);
@@ -35,7 +36,8 @@ void claim_lines(const std::byte* at, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; i += kLine) claim_line(at + i, none);
 }
 
-// Copies whole lines, as far as there are any.
+// Copies, and claims the lines of `from` ahead of the loads. It stores whole lines of `to`; memcpy
+// copies the incomplete lines at both ends.
 void copy_claiming(std::byte* to, const std::byte* from, std::size_t bytes) {
   claim_lines(from, HWY_MIN(bytes, kAhead));
   const auto none = no_lanes();

@@ -12,7 +12,7 @@
 #include <bit>
 #include <cstring>
 
-// Shared by all instruction sets, so it is compiled once.
+// This part is the same for all instruction sets, so it is compiled once.
 #ifndef HOCKET_CORE_DIGEST_SHARED_
 #define HOCKET_CORE_DIGEST_SHARED_
 namespace hocket::core {
@@ -31,15 +31,15 @@ constexpr std::array<std::uint64_t, kLanes> kWeights = {0x9e3779b97f4a7c15,
                                                         0x8ebc6af09c88c6e3,
                                                         0x589965cc75374cc3};
 
-// Rotation of the order's state between two words of a lane. It keeps the changes of two words,
-// such as the signs of two numbers, from cancelling.
+// The rotation of `order`'s state from one word of a lane to the next. Without it, equal changes of
+// two words, such as the signs of two numbers, could cancel.
 constexpr int kTurn = 41;
 
-// The exponents of an element type within a word of 64 bits. If all of these bits are set in a lane
-// of `lane_bytes`, the element is an infinity or a NaN.
+// The exponent bits of an element type within a word of 64 bits. An element is an infinity or a NaN
+// if all exponent bits are set in one of its lanes of `lane_bytes`.
 struct Exponents {
   std::uint64_t mask = 0;  // 0: every value is finite
-  std::uint32_t full = 0;  // for one lane
+  std::uint32_t full = 0;  // the exponent bits of one lane
   int lane_bytes = 4;
 };
 
@@ -98,7 +98,7 @@ HWY_BEFORE_NAMESPACE();
 namespace hocket::core::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Computes the digest at the end of a block.
+// Combines the states of all lanes into the digest of a block.
 HWY_INLINE Digest folded(const std::array<std::uint64_t, kLanes>& sums,
                          const std::array<std::uint64_t, kLanes>& order) {
   Digest digest;
@@ -110,7 +110,7 @@ HWY_INLINE Digest folded(const std::array<std::uint64_t, kLanes>& sums,
 }
 
 #if HWY_TARGET == HWY_SCALAR
-// The sums of a block in progress, word by word.
+// The state of a block's digest while it is computed, word by word.
 template <typename Lane, bool kChecks>
 class Sums {
  public:
@@ -136,7 +136,7 @@ class Sums {
   bool full_ = false;
 };
 #else
-// The same with vectors of this instruction set's size.
+// The state of a block's digest while it is computed, with vectors of this instruction set.
 template <typename Lane, bool kChecks>
 class Sums {
  public:
@@ -169,7 +169,7 @@ class Sums {
     }
     return folded(sums, order);
   }
-  // Returns whether a lane has had all bits of its exponent set.
+  // Returns whether some element of the block has had all bits of its exponent set.
   bool has_full() const {
     const hn::Repartition<Lane, D> lanes;
     auto found = hn::Zero(lanes);
@@ -250,7 +250,7 @@ std::optional<std::size_t> digest_blocks(const void* data,
                                          Digest* digests) noexcept {
   if (bytes == 0) return std::nullopt;
   const Exponents exponents = exponents_of(dtype);
-  // The smallest arrays are one word, in the first lane of a stripe.
+  // A fast path for arrays of one word, which lies in the first lane of a stripe.
   if (bytes <= sizeof(std::uint64_t)) {
     std::uint64_t word = 0;
     std::memcpy(&word, data, bytes);

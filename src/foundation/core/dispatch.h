@@ -1,5 +1,5 @@
-// Turns a dtype or op that is known at run time into one that is known at compile time. This is the
-// only file that lists them.
+// Turns a dtype or op that is known at run time into a template argument. (kernels.h selects the
+// code for the processor.)
 //
 //     const std::size_t bytes = dispatch(dtype, []<typename T>() { return sizeof(T); });
 //     dispatch(op, [&]<ReduceOp kOp>() { ... });

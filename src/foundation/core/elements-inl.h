@@ -1,5 +1,5 @@
-// Loads, adds and stores vectors of each element type: the part of a kernel that depends on the
-// format. It is compiled once for each instruction set; see kernels-inl.h.
+// Loads, combines and stores vectors of each element type: the part of a kernel that depends on the
+// format of the elements. It is compiled once for each instruction set; see kernels-inl.h.
 #if defined(HOCKET_CORE_ELEMENTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HOCKET_CORE_ELEMENTS_INL_H_
 #undef HOCKET_CORE_ELEMENTS_INL_H_
@@ -19,8 +19,8 @@ HWY_BEFORE_NAMESPACE();
 namespace hocket::core::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The address may be unaligned. Vectors shorter than 16 bytes use a temporary array, because
-// Highway reads them through a typed pointer.
+// Loads a vector from any address. A vector shorter than 16 bytes is copied to a temporary array
+// first, because Highway would read it through a typed pointer.
 template <class D>
 HWY_INLINE hn::VFromD<D> load_lanes(D d, const std::byte* from) {
   using T = hn::TFromD<D>;
@@ -33,7 +33,8 @@ HWY_INLINE hn::VFromD<D> load_lanes(D d, const std::byte* from) {
   }
 }
 
-// Streaming stores need `to` aligned to the vector. No streamed vector is shorter than 16 bytes.
+// Stores a vector. For streaming stores, `to` must be aligned to the vector. No streamed vector is
+// shorter than 16 bytes.
 template <Stores kStores, class D>
 HWY_INLINE void store_lanes(D d, hn::VFromD<D> v, std::byte* to) {
   using T = hn::TFromD<D>;
@@ -48,9 +49,12 @@ HWY_INLINE void store_lanes(D d, hn::VFromD<D> v, std::byte* to) {
   }
 }
 
-// ---- Elements: kBytes is the size of a Lane in memory, and kLanes the number of lanes of an
-// element. `load` and `store` move a vector, and `apply` and `finish` compute. Tail does the same
-// for single elements.
+// ---- Elements. Each type below describes how kernels handle one format:
+//   kBytes          the size of a Lane in memory
+//   kLanes          the number of lanes of an element, 2 for complex numbers
+//   load, store     move a vector between memory and registers
+//   apply, finish   combine two vectors; divide the last one, for averages
+//   Tail            the type that handles single elements
 
 // The base of elements whose loaded form is one vector.
 struct OneVector {
@@ -70,11 +74,11 @@ struct OneVector {
   }
 };
 
-// Lanes whose format in memory is the same.
+// Elements whose lanes have the same format in memory and in registers.
 template <typename T, int kLanesOfElement = 1>
-struct Plain : OneVector {
+struct NativeLanes : OneVector {
   using Lane = T;
-  using Tail = Plain;
+  using Tail = NativeLanes;
   static constexpr std::size_t kBytes = sizeof(T);
   static constexpr std::size_t kLanes = kLanesOfElement;
   template <class D>
@@ -87,7 +91,7 @@ struct Plain : OneVector {
   }
 };
 
-// Bytes in which any value except zero is true.
+// Booleans, in bytes. Any value except zero is true.
 struct Booleans : OneVector {
   using Tail = Booleans;
   using Lane = std::uint8_t;
@@ -103,7 +107,8 @@ struct Booleans : OneVector {
   }
 };
 
-// Bytes in 16-bit lanes, because processors have no product of bytes. The upper half is discarded.
+// Bytes in 16-bit lanes, for products: processors cannot multiply vectors of bytes. A store
+// discards the upper half of each lane.
 struct WideBytes : OneVector {
   using Tail = WideBytes;
   using Lane = std::uint16_t;
@@ -122,8 +127,8 @@ struct WideBytes : OneVector {
   }
 };
 
-// Converts the codes of a small float, in the low bits of 32-bit lanes, to float and back. It
-// equals hocket/small_floats.h, lane by lane.
+// Converts the codes of a small float format, in the low bits of 32-bit lanes, to float and back.
+// Each lane gives the same bits as the functions of hocket/small_floats.h.
 template <class Format>
 struct Codec {
   template <class D>
@@ -214,7 +219,7 @@ struct SmallFloats : OneVector {
 };
 
 #if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
-// float16 with the processor's conversions, which give the same bits.
+// float16 with the processor's own conversions, which give the same bits as Codec.
 struct Float16s : OneVector {
   using Tail = Float16s;
   using Lane = float;
@@ -273,8 +278,9 @@ struct BFloat16s : OneVector {
 #if HWY_TARGET == HWY_SCALAR
 using BFloat16Pairs = BFloat16s;
 #else
-// bfloat16 without shuffles: a pair of neighbours in 32 bits becomes one lane in each of two
-// vectors. It assumes little-endian order, which all of Highway's targets have.
+// bfloat16 without shuffles. Each 32-bit word holds two neighbours. One goes to a lane of the
+// vector `even`, and the other to a lane of the vector `odd`. This assumes little-endian order,
+// which all of Highway's targets have.
 struct BFloat16Pairs {
   using Lane = std::uint16_t;
   using Tail = BFloat16s;

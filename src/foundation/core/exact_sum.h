@@ -20,7 +20,7 @@ class ExactSum {
   std::int64_t total_ = 0;
 };
 
-// The sum of 64-bit integers, in two halves: high * 2^32 + low.
+// The sum of up to 2^31 64-bit integers, in two halves: high * 2^32 + low. A value.
 template <typename T>
   requires(sizeof(T) == 8)
 class ExactSum<T> {
@@ -38,8 +38,8 @@ class ExactSum<T> {
   constexpr std::int64_t high() const { return high_; }
   constexpr std::int64_t low() const { return low_; }
 
-  // Divides in two steps, as in long division, rounding down. Then it corrects negative sums toward
-  // zero.
+  // Rounds toward zero. It divides in two steps, as in long division, which round down. Then it
+  // adds 1 to a negative result that is not exact.
   constexpr T divided(int by) const {
     const std::int64_t high = high_ + (low_ >> 32);
     std::int64_t first = high / by;

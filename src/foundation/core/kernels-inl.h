@@ -1,8 +1,8 @@
-// The vectorized reduction. Highway's foreach_target compiles it once for each instruction set. A
-// kernels_*.cc defines HWY_TARGET_INCLUDE and includes it.
+// The vectorized reduction. Each kernels_*.cc defines HWY_TARGET_INCLUDE and includes this file,
+// and Highway's foreach_target compiles it once for each instruction set.
 //
-// A kernel combines `Elements` (elements-inl.h) with an operation. Whole vectors and the last few
-// elements use the same operations, the latter one at a time.
+// A kernel combines an `Elements` type (elements-inl.h) with an operation. Whole vectors come
+// first. The last few elements use the same operations, one element at a time.
 #if defined(HOCKET_CORE_KERNELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HOCKET_CORE_KERNELS_INL_H_
 #undef HOCKET_CORE_KERNELS_INL_H_
@@ -43,8 +43,8 @@ struct Product {
   }
 };
 #if HWY_TARGET != HWY_SCALAR
-// The product of complex numbers with real parts in even lanes: (ac - bd) + (ad + bc)i. Each term
-// is rounded separately.
+// The product of complex numbers (a + bi)(c + di) = (ac - bd) + (ad + bc)i. Real parts are in even
+// lanes. Each term is rounded separately.
 struct ComplexProduct {
   static constexpr bool kDivides = false;
   template <class V>
@@ -76,7 +76,8 @@ struct BitXor {
     return hn::Xor(a, b);
   }
 };
-// Selects the lane of `a` if it is less, and otherwise the lane of `b`, also if either is NaN.
+// Selects the lane of `a` if it is less, and otherwise the lane of `b`. If either is NaN, it is the
+// lane of `b`.
 template <class V>
 HWY_INLINE V lesser_or_second(V a, V b) {
 #if HWY_TARGET <= HWY_SSE4 && HWY_ARCH_X86
@@ -85,9 +86,9 @@ HWY_INLINE V lesser_or_second(V a, V b) {
   return hn::IfThenElse(hn::Lt(a, b), a, b);
 #endif
 }
-// For floats it is the minimum of IEEE 754-2019. It computes the minimum in both argument orders.
-// The two results differ only for zeros of different sign, or NaN. Their bitwise or is then -0 or
-// NaN.
+// The minimum. For floats it is the minimum of IEEE 754-2019: it computes the lesser lane in both
+// argument orders. The two results differ only for zeros of different sign, or for NaN. Their
+// bitwise or is then -0 or NaN.
 struct Minimum {
   static constexpr bool kDivides = false;
   template <class V>
@@ -113,8 +114,8 @@ struct Maximum {
 
 // ---- The loop.
 
-// Computes one vector of the result, from byte `offset` on. If kSources is 0, there are `n`
-// sources.
+// Computes one vector of the result, at byte `offset`. kSources is the number of sources if the
+// compiler knows it. 0: there are `n` sources.
 template <class Elements, class Op, int kSources, class D>
 HWY_INLINE auto accumulate(
     D d, const void* const* sources, int n, std::size_t offset, int average_over) {
@@ -127,7 +128,7 @@ HWY_INLINE auto accumulate(
   return Elements::template finish<Op>(d, v, average_over);
 }
 
-// Computes the lanes [i, count), one element at a time.
+// Computes the lanes [i, count) of the result, one element at a time.
 template <class Elements, class Op, int kSources>
 HWY_INLINE void reduce_singles(std::byte* out,
                                const void* const* sources,
@@ -144,7 +145,8 @@ HWY_INLINE void reduce_singles(std::byte* out,
   }
 }
 
-// Processes four vectors at a time, then one, then single elements.
+// Computes the result with ordinary stores: first four vectors at a time, then single vectors, then
+// single elements.
 template <class Elements, class Op, int kSources>
 HWY_INLINE void reduce_cached(
     std::byte* out, const void* const* sources, int n, std::size_t count, int average_over) {
@@ -172,9 +174,13 @@ HWY_INLINE void reduce_cached(
   reduce_singles<Elements, Op, kSources>(out, sources, n, i, count, average_over);
 }
 
-// Processes single elements up to the start of a cache line, then streamed vectors, then single
-// elements. Single elements are computed once and copied to the other outs, because an out may be a
-// source.
+// Computes the result with streaming stores:
+//
+//   | single elements | streamed vectors ...            | single elements |
+//                     ^ start of a cache line
+//
+// Single elements are computed once, into the first out, and copied from there to the other outs.
+// Computing them again would be wrong, because the first out may be a source.
 template <class Elements, class Op, int kOuts, int kSources>
 HWY_INLINE void reduce_streaming(void* const* outs,
                                  int n_outs,
@@ -208,7 +214,7 @@ HWY_INLINE void reduce_streaming(void* const* outs,
   hwy::FlushStream();
 }
 
-// A ReduceKernel. Two sources, the most common case, have a separate loop.
+// A ReduceKernel with ordinary stores. Two sources, the most common case, have a loop of their own.
 template <class Elements, class Op>
 void kernel(void* const* outs,
             int n_outs,
@@ -227,7 +233,8 @@ void kernel(void* const* outs,
   if (n_outs > 1) copy_to_others(outs, n_outs, lanes * Elements::kBytes);
 }
 
-// Returns whether elements of all outs reach the start of a cache line at the same index.
+// Returns whether all outs have the same offset in a cache line, so that their elements reach the
+// start of a line at the same index.
 inline bool lie_alike(void* const* outs, int n_outs, std::size_t element_bytes) {
   constexpr std::uintptr_t kLine = 64;
   const auto place = [](const void* out) { return reinterpret_cast<std::uintptr_t>(out) % kLine; };
@@ -237,8 +244,8 @@ inline bool lie_alike(void* const* outs, int n_outs, std::size_t element_bytes) 
   return place(outs[0]) % element_bytes == 0;
 }
 
-// Does the same with streaming stores, if the outs allow it. Two sources have separate loops, for
-// one out and for two.
+// A ReduceKernel with streaming stores, if the addresses of the outs allow them. Two sources have
+// loops of their own, for one out and for two.
 template <class Elements, class Op>
 void streaming_kernel(void* const* outs,
                       int n_outs,
@@ -305,7 +312,8 @@ ReduceKernel real_kernel(ReduceOp op, Stores stores) {
                 ReduceOp::kAvg>(op, stores);
 }
 
-// Convert whole arrays from elements to lanes and back.
+// Convert whole arrays from elements in memory to arrays of lanes, and back. Narrowing divides by
+// `divisor` first.
 template <class Elements>
 void widen_array(void* out, const void* in, std::size_t count) {
   using Lane = typename Elements::Lane;

@@ -1,5 +1,5 @@
-// The functions of the vectorized files, for reduce.cc and for callers that stream many copies.
-// Each function selects the code for this processor.
+// Declares the functions of the vectorized files. reduce.cc uses them, and so do callers that
+// stream many copies. Each function selects the code for this processor at run time.
 #pragma once
 
 #include <complex>
@@ -9,15 +9,15 @@
 
 namespace hocket::core {
 
-// Returns the kernel of element type T. Null if there is no vectorized one. kernels_*.cc specialize
-// it for bool, floats and complex numbers.
+// Returns the kernel for element type T. Null if there is no vectorized one. The files kernels_*.cc
+// specialize it for bool, floats and complex numbers.
 template <typename T>
 ReduceKernel vector_kernel(ReduceOp op, Stores stores);
-// For unsigned T: sum, product and bit operations. The signed integer of that width uses the same
-// code.
+// Returns the kernel of a sum, product or bit operation, for unsigned T. The signed integer of the
+// same width uses the same code.
 template <typename T>
 ReduceKernel wrapping_kernel(ReduceOp op, Stores stores);
-// For every integer T: min and max.
+// Returns the kernel of a minimum or maximum, for every integer T.
 template <typename T>
 ReduceKernel extremes_kernel(ReduceOp op, Stores stores);
 
@@ -30,7 +30,7 @@ void narrow_small(void* out, const void* in, std::size_t count, float divisor);
 // Copies the contents of the first of `outs` to the others.
 void copy_to_others(void* const* outs, int n_outs, std::size_t bytes);
 
-// Copies with streaming stores, without the fence.
+// Copies with streaming stores, without a fence after them.
 void stream(void* out, const void* in, std::size_t bytes);
 // Orders the stores of `stream` before all later stores.
 void stream_fence();

@@ -1,8 +1,11 @@
-// Throughput of the host's reductions and copies, in bytes of one array per second.
+// Measures the throughput of the host's reductions, copies and digests, in bytes of one array per
+// second.
 //
 //     kernels_bench --benchmark_filter='reduce/float32/sum'
 //
-// Names: reduce/<dtype>/<op>/<sources>/<cached or streaming>/<bytes of one array>.
+// Names: reduce/<dtype>/<op>/<sources>/<cached or streaming>/<bytes of one array>
+//        copy/<cached or streaming>/<bytes>
+//        digest/<dtype>/<bytes>
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -22,8 +25,8 @@ using hocket::core::Stores;
 
 constexpr std::int64_t kSizes[] = {64, 1 << 10, 16 << 10, 256 << 10, 4 << 20, 64 << 20};
 
-// Makes numbers that stay normal when they are reduced, for every dtype. Ones in the low bits of
-// the exponents give neither NaN nor subnormals.
+// Makes an array whose elements, of every dtype, stay normal numbers when they are reduced. The
+// byte 0x3b sets low bits of the exponents, so there are neither NaNs nor subnormals.
 std::vector<std::byte> make_array(std::int64_t bytes) {
   return std::vector<std::byte>(static_cast<std::size_t>(bytes), std::byte{0x3b});
 }

@@ -1,4 +1,4 @@
-// Minima and maxima of integers.
+// The kernels of minima and maxima of integers.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "foundation/core/kernels_extremes.cc"
 // clang-format off
@@ -11,7 +11,7 @@ namespace hocket::core::HWY_NAMESPACE {
 
 template <typename T>
 ReduceKernel extremes(ReduceOp op, Stores stores) {
-  return one_of<Plain<T>, ReduceOp::kMin, ReduceOp::kMax>(op, stores);
+  return one_of<NativeLanes<T>, ReduceOp::kMin, ReduceOp::kMax>(op, stores);
 }
 
 ReduceKernel uint8_extremes(ReduceOp op, Stores stores) {

@@ -1,4 +1,4 @@
-// float32, float64 and the complex numbers made of them.
+// The kernels of float32, float64 and the complex numbers made of them.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "foundation/core/kernels_float.cc"
 // clang-format off
@@ -11,16 +11,20 @@
 HWY_BEFORE_NAMESPACE();
 namespace hocket::core::HWY_NAMESPACE {
 
-ReduceKernel float32(ReduceOp op, Stores stores) { return real_kernel<Plain<float>>(op, stores); }
-ReduceKernel float64(ReduceOp op, Stores stores) { return real_kernel<Plain<double>>(op, stores); }
+ReduceKernel float32(ReduceOp op, Stores stores) {
+  return real_kernel<NativeLanes<float>>(op, stores);
+}
+ReduceKernel float64(ReduceOp op, Stores stores) {
+  return real_kernel<NativeLanes<double>>(op, stores);
+}
 
-// Real and imaginary parts are added as two floats each.
+// A complex number is two lanes. Sums and averages handle each lane separately.
 template <typename T>
 ReduceKernel complex_kernel(ReduceOp op, Stores stores) {
 #if HWY_TARGET != HWY_SCALAR
-  if (op == ReduceOp::kProduct) return kernel_for<Plain<T, 2>, ComplexProduct>(stores);
+  if (op == ReduceOp::kProduct) return kernel_for<NativeLanes<T, 2>, ComplexProduct>(stores);
 #endif
-  return one_of<Plain<T, 2>, ReduceOp::kSum, ReduceOp::kAvg>(op, stores);
+  return one_of<NativeLanes<T, 2>, ReduceOp::kSum, ReduceOp::kAvg>(op, stores);
 }
 ReduceKernel complex64(ReduceOp op, Stores stores) { return complex_kernel<float>(op, stores); }
 ReduceKernel complex128(ReduceOp op, Stores stores) { return complex_kernel<double>(op, stores); }

@@ -1,4 +1,5 @@
-// Floats of 8 bits. Arithmetic limits them, not memory, so they use only ordinary stores.
+// The kernels of floats of 8 bits. Arithmetic limits their speed, not memory, so they use only
+// ordinary stores.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "foundation/core/kernels_float8.cc"
 // clang-format off

@@ -1,4 +1,4 @@
-// The floats of 16 bits.
+// The kernels of floats of 16 bits: float16 (half) and bfloat16 (brain).
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "foundation/core/kernels_half.cc"
 // clang-format off

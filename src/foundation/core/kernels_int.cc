@@ -1,4 +1,5 @@
-// Sums, products and bits of integers, signed or not, and all of bool.
+// The kernels of sums, products and bit operations of integers, signed or unsigned, and all kernels
+// of bool.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "foundation/core/kernels_int.cc"
 // clang-format off
@@ -9,10 +10,10 @@
 HWY_BEFORE_NAMESPACE();
 namespace hocket::core::HWY_NAMESPACE {
 
-// The operations that do not depend on the sign. They wrap around.
+// The operations whose bits do not depend on the sign. They wrap around on overflow.
 template <typename T>
 ReduceKernel wrapping(ReduceOp op, Stores stores) {
-  return one_of<Plain<T>,
+  return one_of<NativeLanes<T>,
                 ReduceOp::kSum,
                 ReduceOp::kProduct,
                 ReduceOp::kBitAnd,
@@ -22,7 +23,7 @@ ReduceKernel wrapping(ReduceOp op, Stores stores) {
 
 ReduceKernel wrapping8(ReduceOp op, Stores stores) {
   if (op == ReduceOp::kProduct) return one_of<WideBytes, ReduceOp::kProduct>(op, stores);
-  return one_of<Plain<std::uint8_t>,
+  return one_of<NativeLanes<std::uint8_t>,
                 ReduceOp::kSum,
                 ReduceOp::kBitAnd,
                 ReduceOp::kBitOr,
@@ -32,7 +33,8 @@ ReduceKernel wrapping16(ReduceOp op, Stores stores) { return wrapping<std::uint1
 ReduceKernel wrapping32(ReduceOp op, Stores stores) { return wrapping<std::uint32_t>(op, stores); }
 ReduceKernel wrapping64(ReduceOp op, Stores stores) { return wrapping<std::uint64_t>(op, stores); }
 
-// False is less than true. Addition is or, and multiplication is and.
+// The operations of bool, as bit operations. False is less than true: sum and maximum are `or`,
+// product and minimum are `and`.
 ReduceKernel boolean(ReduceOp op, Stores stores) {
   const bool is_or = op == ReduceOp::kSum || op == ReduceOp::kMax;
   const bool is_and = op == ReduceOp::kProduct || op == ReduceOp::kMin;

@@ -11,7 +11,7 @@
 namespace hocket {
 namespace {
 
-// The order is that of DType and ReduceOp.
+// The names, in the order of the enumerators.
 constexpr std::array<std::string_view, kDTypeCount> kDTypeNames = {"bool",
                                                                    "int8",
                                                                    "int16",

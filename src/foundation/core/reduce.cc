@@ -41,7 +41,8 @@ void set_element(void* array, std::size_t i, T value) {
   std::memcpy(static_cast<std::byte*>(array) + i * sizeof(T), &value, sizeof(T));
 }
 
-// This is written out because std::complex's product repairs NaNs, which is slow and not required.
+// The product of two complex numbers. std::complex's operator repairs NaNs, which is slow and not
+// required here.
 template <Complex T>
 T product(T a, T b) {
   return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
@@ -62,7 +63,8 @@ void complex_product(void* const* outs,
   copy_to_others(outs, n_outs, count * sizeof(T));
 }
 
-// Processes one block at a time, because an out may be a source.
+// Computes averages of integers, block by block. A block reads all sources before it writes,
+// because an out may be a source.
 template <Integer T>
 void integer_average(void* const* outs,
                      int n_outs,
@@ -126,7 +128,7 @@ ReduceKernel kernel_of(ReduceOp op, Stores stores) {
   } else {
     const ReduceKernel kernel = vector_kernel<T>(op, stores);
     if constexpr (Complex<T>) {
-      if (kernel == nullptr) return &complex_product<T>;  // if no vector holds a pair
+      if (kernel == nullptr) return &complex_product<T>;  // on targets without vectors
     }
     return kernel;
   }

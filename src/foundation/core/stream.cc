@@ -10,7 +10,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace hocket::core::HWY_NAMESPACE {
 
-// Whole cache lines bypass the caches; the incomplete lines at the ends do not.
+// Copies whole cache lines of `to` with streaming stores. memcpy copies the incomplete lines at
+// both ends.
 void stream_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
   constexpr std::size_t kLine = 64;
   const std::size_t head = -reinterpret_cast<std::uintptr_t>(to) % kLine;

@@ -1,12 +1,14 @@
 // The part of the CUDA driver's binary interface that hocket uses, so that a build needs no
-// toolkit. Layouts and values are those of driver version 12.0. Names are ours if only the layout
-// is part of the interface. tests/compile compares them with cuda.h if that is installed.
+// toolkit. Layouts and values are those of driver version 12.0. The names of members and
+// enumerators are hocket's own, because only the layout matters. tests/compile compares this file
+// with cuda.h if that is installed.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-// The driver's own opaque types. The CUDA runtime uses them too (cudaStream_t is a CUstream_st*).
+// The driver's opaque types. They have the driver's names, because the CUDA runtime uses them too
+// (cudaStream_t is a CUstream_st*).
 struct CUctx_st;
 struct CUstream_st;
 struct CUevent_st;
@@ -64,7 +66,8 @@ enum class PointerAttribute : int {
 };
 enum class MemoryType : unsigned { kNone = 0, kHost = 1, kDevice = 2, kArray = 3, kUnified = 4 };
 
-// --- Flags, each for the function that its name begins with -------------------------------------
+// --- Flags. The name of each begins with the function that takes it ------------------------------
+
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr unsigned kHostAllocPortable = 1;
@@ -75,6 +78,7 @@ enum class CaptureStatus : int { kNone = 0, kActive = 1, kInvalidated = 2 };
 enum class CaptureMode : int { kGlobal = 0, kThreadLocal = 1, kRelaxed = 2 };
 
 // --- Physical allocations -----------------------------------------------------------------------
+
 enum class AllocationType : int { kPinned = 1 };
 enum class HandleType : int { kNone = 0, kPosixFd = 1 };
 enum class LocationType : int { kDevice = 1 };
@@ -103,10 +107,11 @@ struct AccessDescription {
 };
 
 // --- Copies -------------------------------------------------------------------------------------
-// One side of a copy of rows and planes.
+
+// The source or the destination of a copy of rows and planes.
 struct CopySide {
   std::size_t x_bytes = 0, y = 0, z = 0, level = 0;
-  MemoryType type = MemoryType::kUnified;  // for both types the address is `device`
+  MemoryType type = MemoryType::kUnified;  // kUnified or kDevice: the address is in `device`
   const void* host = nullptr;
   DevicePtr device = 0;
   void* array = nullptr;
@@ -120,6 +125,7 @@ struct Copy3d {
 };
 
 // --- Launches -----------------------------------------------------------------------------------
+
 enum class LaunchAttributeId : int { kProgrammaticStreamSerialization = 6 };
 struct alignas(8) LaunchAttribute {
   LaunchAttributeId id{};
@@ -141,7 +147,7 @@ struct LaunchConfig {
 enum class FunctionAttribute : int {
   kMaxThreadsPerBlock = 0,
   kRegisters = 4,
-  kPtxVersion = 5,  // of the architecture it was compiled for: 90
+  kPtxVersion = 5,  // the architecture for which it was compiled, such as 90
   kMaxDynamicSharedBytes = 8,
 };
 

@@ -1,4 +1,4 @@
-// A device's primary context, which CuPy, PyTorch and the CUDA runtime share.
+// A device's primary context. CuPy, PyTorch and the CUDA runtime use the same context.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace hocket::cuda {
 
-// A resource: retains the context of one device for its lifetime. Any thread may use it. Throws
-// DeviceError if the device does not exist or refuses.
+// A resource: keeps the primary context of one device alive. Any thread may use it. The constructor
+// throws DeviceError if the device does not exist, or if the driver refuses.
 class DeviceContext {
  public:
   DeviceContext(std::shared_ptr<const Driver> driver, int ordinal);
@@ -35,7 +35,8 @@ class DeviceContext {
 };
 
 // Makes a device's context current in this thread until the end of the scope. It is cheap if the
-// context is current already. If the driver refuses because the process ends, later calls fail too.
+// context is current already. The driver refuses when the process ends; all later calls then fail
+// too.
 class DeviceGuard {
  public:
   explicit DeviceGuard(const DeviceContext& device) noexcept : driver_(device.driver()) {

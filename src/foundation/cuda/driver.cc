@@ -9,11 +9,13 @@
 namespace hocket::cuda {
 namespace {
 
-// The interface version of the table's declarations. Functions are requested as of this version.
+// The version of the driver's interface that driver.h declares. The driver is asked for functions
+// of this version.
 constexpr int kInterface = 12000;
 constexpr const char* kFile = "libcuda.so.1";
 
-// Looks up names as the driver's own loader does: without version suffixes.
+// Looks up the driver's functions by their names without version suffixes, as the CUDA runtime
+// does. Remembers the first missing name.
 class Finder {
  public:
   explicit Finder(void* library) {
@@ -25,7 +27,7 @@ class Finder {
   void operator()(const char* name, F*& slot) {
     if (!look(name, slot) && missing_.empty()) missing_ = name;
   }
-  // Looks up an optional function.
+  // Looks up an optional function. Returns false if it is missing.
   template <typename F>
   bool look(const char* name, F*& slot) {
     void* found = nullptr;
@@ -51,7 +53,8 @@ FoundDriver Driver::find() {
   return {driver, ""};
 }
 
-// The library stays loaded, because the driver's own threads may outlive its users.
+// The destructor does not unload the library, because the driver's own threads may outlive all
+// users of this object.
 Driver::~Driver() = default;
 
 std::string Driver::load() {
@@ -94,9 +97,7 @@ std::string Driver::fill() {
   find("cuDeviceGetName", device_get_name);
   find("cuDeviceGetUuid", device_get_uuid);
   find("cuDeviceGetAttribute", device_get_attribute);
-  find("cuDeviceTotalMem", device_total_mem);
   find("cuDeviceGetPCIBusId", device_get_pci_bus_id);
-  find("cuDeviceCanAccessPeer", device_can_access_peer);
   find("cuDevicePrimaryCtxRetain", device_primary_ctx_retain);
   find("cuDevicePrimaryCtxRelease", device_primary_ctx_release);
 
@@ -106,7 +107,6 @@ std::string Driver::fill() {
   find("cuCtxPopCurrent", ctx_pop_current);
   find("cuCtxGetDevice", ctx_get_device);
   find("cuCtxSynchronize", ctx_synchronize);
-  find("cuCtxEnablePeerAccess", ctx_enable_peer_access);
 
   find("cuMemAlloc", mem_alloc);
   find("cuMemFree", mem_free);
@@ -139,7 +139,6 @@ std::string Driver::fill() {
   find("cuStreamQuery", stream_query);
   find("cuStreamSynchronize", stream_synchronize);
   find("cuStreamWaitEvent", stream_wait_event);
-  find("cuStreamGetCtx", stream_get_ctx);
   find.look("cuStreamGetId", stream_get_id);
   find("cuStreamIsCapturing", stream_is_capturing);
   find("cuStreamBeginCapture", stream_begin_capture);
@@ -152,7 +151,6 @@ std::string Driver::fill() {
   find("cuEventDestroy", event_destroy);
   find("cuEventRecord", event_record);
   find("cuEventQuery", event_query);
-  find("cuEventSynchronize", event_synchronize);
   find("cuEventElapsedTime", event_elapsed_time);
 
   find("cuGraphInstantiateWithFlags", graph_instantiate);
@@ -164,7 +162,6 @@ std::string Driver::fill() {
   find("cuModuleUnload", module_unload);
   find("cuModuleGetFunction", module_get_function);
   find("cuFuncGetAttribute", func_get_attribute);
-  find("cuFuncSetAttribute", func_set_attribute);
   find("cuOccupancyMaxActiveBlocksPerMultiprocessor",
        occupancy_max_active_blocks_per_multiprocessor);
   find("cuLaunchKernelEx", launch_kernel_ex);

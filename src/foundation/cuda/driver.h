@@ -1,4 +1,4 @@
-// The CUDA driver, found at run time.
+// The CUDA driver, loaded at run time.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,14 @@ namespace hocket::cuda {
 
 struct FoundDriver;
 
-// A resource: the loaded library, and a table of its functions under the driver's names without
-// "cu". It does not change after its creation, so any thread may use it. All objects that use it
-// keep it alive. The driver's multicast functions are missing on purpose: hocket never uses NVLink
-// multicast.
+// A resource: the loaded library, and a table of its functions. A function's name is that of the
+// driver without "cu". The object does not change after its creation, so any thread may use it. All
+// objects that use it keep it alive. The driver's multicast functions are missing on purpose:
+// hocket never uses NVLink multicast.
 class Driver {
  public:
-  // Loads and initializes the driver. Does not throw if it is missing; `why_not` gives the reason.
+  // Loads and initializes the driver. It does not throw if the driver is missing; `why_not` then
+  // has the reason.
   static FoundDriver find();
   ~Driver();
   Driver(const Driver&) = delete;
@@ -26,7 +27,7 @@ class Driver {
   int version() const noexcept { return version_; }  // 13000 is CUDA 13.0
   int devices() const noexcept { return devices_; }
   const std::string& path() const noexcept { return path_; }
-  // Formats a result: "out of memory (CUDA_ERROR_OUT_OF_MEMORY)".
+  // Formats a result for people, such as "out of memory (CUDA_ERROR_OUT_OF_MEMORY)".
   std::string describe(Result result) const;
 
   Result (*init)(unsigned flags) = nullptr;
@@ -39,9 +40,7 @@ class Driver {
   Result (*device_get_name)(char* name, int length, int device) = nullptr;
   Result (*device_get_uuid)(Uuid* uuid, int device) = nullptr;
   Result (*device_get_attribute)(int* value, DeviceAttribute, int device) = nullptr;
-  Result (*device_total_mem)(std::size_t* bytes, int device) = nullptr;
   Result (*device_get_pci_bus_id)(char* text, int length, int device) = nullptr;
-  Result (*device_can_access_peer)(int* can, int device, int peer) = nullptr;
   Result (*device_primary_ctx_retain)(Context*, int device) = nullptr;
   Result (*device_primary_ctx_release)(int device) = nullptr;
 
@@ -51,7 +50,6 @@ class Driver {
   Result (*ctx_pop_current)(Context*) = nullptr;
   Result (*ctx_get_device)(int* device) = nullptr;
   Result (*ctx_synchronize)() = nullptr;
-  Result (*ctx_enable_peer_access)(Context peer, unsigned flags) = nullptr;
 
   Result (*mem_alloc)(DevicePtr*, std::size_t bytes) = nullptr;
   Result (*mem_free)(DevicePtr) = nullptr;
@@ -108,7 +106,6 @@ class Driver {
   Result (*stream_query)(Stream) = nullptr;
   Result (*stream_synchronize)(Stream) = nullptr;
   Result (*stream_wait_event)(Stream, Event, unsigned flags) = nullptr;
-  Result (*stream_get_ctx)(Stream, Context*) = nullptr;
   Result (*stream_get_id)(Stream, unsigned long long* id) = nullptr;  // null: the driver lacks it
   Result (*stream_is_capturing)(Stream, CaptureStatus*) = nullptr;
   Result (*stream_begin_capture)(Stream, CaptureMode) = nullptr;
@@ -121,7 +118,6 @@ class Driver {
   Result (*event_destroy)(Event) = nullptr;
   Result (*event_record)(Event, Stream) = nullptr;
   Result (*event_query)(Event) = nullptr;
-  Result (*event_synchronize)(Event) = nullptr;
   Result (*event_elapsed_time)(float* milliseconds, Event start, Event end) = nullptr;
 
   Result (*graph_instantiate)(GraphExec*, Graph, unsigned long long flags) = nullptr;
@@ -133,7 +129,6 @@ class Driver {
   Result (*module_unload)(Module) = nullptr;
   Result (*module_get_function)(Function*, Module, const char* name) = nullptr;
   Result (*func_get_attribute)(int* value, FunctionAttribute, Function) = nullptr;
-  Result (*func_set_attribute)(Function, FunctionAttribute, int value) = nullptr;
   Result (*occupancy_max_active_blocks_per_multiprocessor)(int* blocks,
                                                            Function,
                                                            int block_size,
@@ -154,14 +149,14 @@ class Driver {
   int devices_ = 0;
 };
 
-// The result of `Driver::find`: a driver, or the reason of its absence. A value.
+// The result of `Driver::find`: a driver, or the reason why there is none. A value.
 struct FoundDriver {
   std::shared_ptr<const Driver> driver;
   std::string why_not;
 };
 
-// Throws DeviceError: "cannot WHAT: out of memory (CUDA_ERROR_OUT_OF_MEMORY)". A success costs
-// nothing.
+// Throws DeviceError with the text "cannot WHAT: out of memory (CUDA_ERROR_OUT_OF_MEMORY)". `check`
+// calls it only for a failure, so a success costs one comparison.
 [[noreturn]] void throw_failure(const Driver& driver, Result result, std::string_view what);
 inline void check(const Driver& driver, Result result, std::string_view what) {
   if (result != Result::kSuccess) [[unlikely]]

@@ -1,12 +1,16 @@
 #include "foundation/cuda/exchange.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <exception>
+#include <optional>
 #include <random>
 
+#include "foundation/base/short_text.h"
 #include "foundation/os/sockets/unix_socket.h"
 #include "hocket/error.h"
 
@@ -15,8 +19,8 @@ namespace {
 
 using Token = std::array<std::byte, 16>;
 
-// The address at which a rank waits for the others' descriptors, and the token that they must
-// present.
+// The abstract socket at which a rank takes the others' descriptors, and the token that senders
+// must present.
 struct DescriptorMeeting {
   std::array<char, 24> name{};
   Token token{};
@@ -35,17 +39,31 @@ Token random_token() {
   return token;
 }
 
-std::vector<DescriptorMeeting> meet(const DescriptorMeeting& own,
-                                    int size,
-                                    const GatherAll& gather) {
+// Gathers a value of every rank.
+template <typename T>
+std::vector<T> gather_each(const T& own, int size, const GatherAll& gather) {
   const std::vector<std::byte> all = gather(std::as_bytes(std::span(&own, 1)));
-  std::vector<DescriptorMeeting> meetings(static_cast<std::size_t>(size));
-  if (all.size() != meetings.size() * sizeof(DescriptorMeeting)) {
-    throw RendezvousError("the ranks' meeting places came back in the wrong size");
+  std::vector<T> each(static_cast<std::size_t>(size));
+  if (all.size() != each.size() * sizeof(T)) {
+    throw RendezvousError("what the ranks exchange came back in the wrong size");
   }
-  std::memcpy(meetings.data(), all.data(), all.size());
-  for (DescriptorMeeting& meeting : meetings) meeting.name.back() = '\0';
-  return meetings;
+  std::memcpy(each.data(), all.data(), all.size());
+  return each;
+}
+
+// Takes a step on every rank. If it fails on one rank, all ranks throw.
+template <typename Step>
+void together(int size, const GatherAll& gather, const Step& step) {
+  base::ShortSentence<160> why_not;
+  try {
+    step();
+  } catch (const std::exception& error) {
+    why_not = error.what();
+  }
+  const auto all = gather_each(why_not, size, gather);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (!all[rank].empty()) throw DeviceError(fmt::format("rank {}: {}", rank, all[rank].view()));
+  }
 }
 
 void give(const DescriptorMeeting& to,
@@ -59,23 +77,13 @@ void give(const DescriptorMeeting& to,
   os::send_fd(socket, fd, std::as_bytes(std::span(&note, 1)), until);
 }
 
-}  // namespace
-
-std::vector<Handed> exchange_descriptors(int rank,
-                                         int size,
-                                         const os::Fd& own,
-                                         std::size_t own_bytes,
-                                         const GatherAll& gather,
-                                         base::Deadline deadline) {
-  os::UnixListener listener = os::UnixListener::autobind();
-  DescriptorMeeting here{.token = random_token()};
-  listener.name().copy(here.name.data(), here.name.size() - 1);
-  const std::vector<DescriptorMeeting> meetings = meet(here, size, gather);
-  // A note and its descriptor fit into a socket's buffer, so the receiver need not be waiting.
-  for (int step = 1; step < size; ++step) {
-    give(meetings[static_cast<std::size_t>((rank + step) % size)], rank, own, own_bytes, deadline);
-  }
-  std::vector<Handed> handed(static_cast<std::size_t>(size));
+// Receives every other rank's descriptor.
+void receive(std::vector<Handed>& handed,
+             os::UnixListener& listener,
+             const Token& token,
+             int rank,
+             base::Deadline deadline) {
+  const int size = static_cast<int>(handed.size());
   for (int missing = size - 1; missing > 0;) {
     const os::Fd socket = listener.accept(deadline);
     if (os::peer_credentials(socket).uid != geteuid()) continue;
@@ -85,15 +93,44 @@ std::vector<Handed> exchange_descriptors(int rank,
       fd = os::receive_fd(socket,
                           std::as_writable_bytes(std::span(&note, 1)),
                           std::min(deadline, base::Deadline::in(std::chrono::seconds(5))));
-    } catch (const Error&) {
-      continue;  // the sender does not belong to this job
+    } catch (const RendezvousError&) {
+      continue;  // the sender is no rank of this job
     }
-    const bool is_ours = note.token == here.token && note.rank >= 0 && note.rank < size &&
+    const bool is_ours = note.token == token && note.rank >= 0 && note.rank < size &&
                          note.rank != rank && !handed[static_cast<std::size_t>(note.rank)].fd;
     if (!is_ours) continue;
     handed[static_cast<std::size_t>(note.rank)] = {std::move(fd), note.bytes};
     --missing;
   }
+}
+
+}  // namespace
+
+std::vector<Handed> exchange_descriptors(int rank,
+                                         int size,
+                                         const os::Fd& own,
+                                         std::size_t own_bytes,
+                                         const GatherAll& gather,
+                                         base::Deadline deadline) {
+  std::optional<os::UnixListener> listener;
+  DescriptorMeeting here;
+  together(size, gather, [&] {
+    listener.emplace(os::UnixListener::autobind());
+    listener->name().copy(here.name.data(), here.name.size() - 1);
+    here.token = random_token();
+  });
+  std::vector<DescriptorMeeting> meetings = gather_each(here, size, gather);
+  for (DescriptorMeeting& meeting : meetings) meeting.name.back() = '\0';
+  // All ranks send before any receives. Nothing blocks, because a note and its descriptor fit into
+  // the socket's buffer.
+  together(size, gather, [&] {
+    for (int step = 1; step < size; ++step) {
+      give(
+          meetings[static_cast<std::size_t>((rank + step) % size)], rank, own, own_bytes, deadline);
+    }
+  });
+  std::vector<Handed> handed(static_cast<std::size_t>(size));
+  together(size, gather, [&] { receive(handed, *listener, here.token, rank, deadline); });
   return handed;
 }
 

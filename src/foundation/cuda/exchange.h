@@ -1,4 +1,4 @@
-// The exchange of file descriptors between ranks of one host.
+// Exchanges file descriptors between ranks of one host.
 #pragma once
 
 #include <array>
@@ -12,21 +12,22 @@
 
 namespace hocket::cuda {
 
-// A function that gives every rank the bytes of all ranks, by rank, all of one length. Only ranks
-// of the job can write to its channel: the group's shared memory, or the authenticated store.
+// A collective function: every rank passes bytes, and gets the bytes of all ranks, by rank. All
+// have the same length. Only ranks of the job can write to its channel: the group's shared memory,
+// or the authenticated store.
 using GatherAll = std::function<std::vector<std::byte>(std::span<const std::byte>)>;
 
-// A descriptor that a rank receives from another. A value.
+// A descriptor that another rank has sent, which this rank now owns. A value.
 struct Handed {
   os::Fd fd;
-  std::size_t bytes = 0;  // of the memory that it refers to, as its owner says
+  std::size_t bytes = 0;  // size of its memory, as the sender says
 };
 
-// Exchanges descriptors among `size` ranks of one host, which are processes or threads. Collective:
-// each rank gives one descriptor to every other rank. They travel over AF_UNIX sockets without a
-// name in the file system. Each side checks the other's user, and a random token that was exchanged
-// by `gather`. The result has one entry for each rank; this rank's is empty. Throws RendezvousError
-// at the deadline.
+// Collective among `size` ranks of one host, which are processes or threads. Each rank sends the
+// descriptor `own` to every other rank. The result has one entry for each rank; this rank's own
+// entry is empty. Descriptors travel over AF_UNIX sockets that have no name in the file system.
+// Each side checks the other's user, and a random token that `gather` has exchanged. If it fails on
+// one rank, for example at the deadline, all ranks throw DeviceError with that rank's reason.
 std::vector<Handed> exchange_descriptors(int rank,
                                          int size,
                                          const os::Fd& own,

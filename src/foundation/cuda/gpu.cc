@@ -9,8 +9,8 @@
 #include "foundation/base/deadline.h"
 #include "foundation/base/limit.h"
 #include "foundation/cuda/context.h"
+#include "foundation/cuda/launch_gate.h"
 #include "foundation/cuda/memory.h"
-#include "foundation/cuda/quiet.h"
 #include "foundation/cuda/stream.h"
 #include "hocket/error.h"
 
@@ -41,10 +41,6 @@ int Gpu::count() {
 Gpu::Gpu(int ordinal) {
   const cuda::FoundDriver found = cuda::Driver::find();
   if (!found.driver) throw DeviceError("there is no GPU to be used: " + found.why_not);
-  if (ordinal < 0 || ordinal >= found.driver->devices()) {
-    throw DeviceError(
-        fmt::format("there is no GPU {}; this process sees {}", ordinal, found.driver->devices()));
-  }
   context_ = std::make_shared<const cuda::DeviceContext>(found.driver, ordinal);
 }
 
@@ -120,7 +116,7 @@ GpuGraph GpuStream::end_capture() {
   cuda::Graph graph{};
   cuda::GraphExec executable{};
   cuda::check(driver, driver.stream_end_capture(stream_->get(), &graph), "end a capture");
-  const cuda::Quiet quiet(*gpu_.context());
+  const cuda::LaunchPause pause(*gpu_.context());
   const cuda::Result made = driver.graph_instantiate(&executable, graph, 0);
   driver.graph_destroy(graph);
   cuda::check(driver, made, "make a graph");
@@ -133,7 +129,7 @@ GpuGraph::GpuGraph(GpuGraph&& other) noexcept
 GpuGraph::~GpuGraph() {
   if (executable_ == nullptr) return;
   const cuda::DeviceGuard guard(*gpu_.context());
-  const cuda::Quiet quiet(*gpu_.context());
+  const cuda::LaunchPause pause(*gpu_.context());
   gpu_.context()->driver().graph_exec_destroy(static_cast<cuda::GraphExec>(executable_));
 }
 

@@ -2,10 +2,10 @@
 
 #include <condition_variable>
 #include <mutex>
-#include <system_error>
-#include <thread>
 
+#include "foundation/base/threads.h"
 #include "foundation/cuda/stream.h"
+#include "hocket/error.h"
 
 namespace hocket::cuda {
 namespace {
@@ -39,8 +39,8 @@ bool release_when_idle(std::shared_ptr<const DeviceContext> device,
   release->device = std::move(device);
   release->memory = std::move(memory);
   try {
-    std::thread([release] { release->run(); }).detach();
-  } catch (const std::system_error&) {  // no thread available: wait here without a limit
+    base::start_thread("hocket-idle", [release] { release->run(); }).detach();
+  } catch (const SystemError&) {  // no thread available: this thread waits, without a limit
     release->run();
   }
   std::unique_lock lock(release->mutex);

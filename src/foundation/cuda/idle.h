@@ -1,4 +1,4 @@
-// The release of memory that a GPU may still access.
+// Releases memory that a GPU may still access.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,9 @@
 
 namespace hocket::cuda {
 
-// Releases `memory` when all work of the device has ended, and waits for that until the deadline.
-// Returns false if the deadline passed; the memory is then released when the work ends. The
-// driver's wait has no limit, so a separate thread makes it, which may outlive the call.
+// Releases `memory` as soon as all work of the device has ended. Waits for this until the deadline.
+// Returns false if the deadline passed; the memory is then released later, when the work ends. The
+// driver's wait has no time limit. So a separate thread waits, and may outlive this call.
 bool release_when_idle(std::shared_ptr<const DeviceContext> device,
                        std::shared_ptr<void> memory,
                        base::Deadline deadline) noexcept;

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "foundation/cuda/quiet.h"
+#include "foundation/cuda/launch_gate.h"
 #include "foundation/cuda/stream.h"
 #include "hocket/error.h"
 
@@ -29,7 +29,7 @@ DeviceBuffer::DeviceBuffer(std::shared_ptr<const DeviceContext> device, std::siz
   const DeviceGuard guard(*device_);
   const Driver& driver = device_->driver();
   const OutsideCapture outside(driver);
-  const Quiet quiet(*device_);
+  const LaunchPause pause(*device_);
   const Result result = driver.mem_alloc(&address_, bytes == 0 ? 1 : bytes);
   if (result != Result::kSuccess) {
     throw_failure(driver, result, allocate_text(driver, bytes, device_->ordinal()));
@@ -45,7 +45,7 @@ DeviceBuffer::~DeviceBuffer() {
   if (address_ == 0) return;
   const DeviceGuard guard(*device_);
   const OutsideCapture outside(device_->driver());
-  const Quiet quiet(*device_);
+  const LaunchPause pause(*device_);
   device_->driver().mem_free(address_);
 }
 
@@ -54,22 +54,22 @@ HostBuffer::HostBuffer(std::shared_ptr<const DeviceContext> device, std::size_t 
   const DeviceGuard guard(*device_);
   const Driver& driver = device_->driver();
   const OutsideCapture outside(driver);
-  const Quiet quiet(*device_);
+  const LaunchPause pause(*device_);
   void* data = nullptr;
   check(driver,
         driver.mem_host_alloc(&data, bytes, kHostAllocPortable | kHostAllocDeviceMap),
         fmt::format("allocate {} bytes of page-locked host memory", bytes));
   data_ = static_cast<std::byte*>(data);
   std::memset(data_, 0, bytes);
-  check(driver,
-        driver.mem_host_get_device_pointer(&device_address_, data, 0),
-        "map host memory for the GPU");
+  const Result mapped = driver.mem_host_get_device_pointer(&device_address_, data, 0);
+  if (mapped != Result::kSuccess) driver.mem_free_host(data);
+  check(driver, mapped, "map host memory for the GPU");
 }
 
 HostBuffer::~HostBuffer() {
   const DeviceGuard guard(*device_);
   const OutsideCapture outside(device_->driver());
-  const Quiet quiet(*device_);
+  const LaunchPause pause(*device_);
   device_->driver().mem_free_host(data_);
 }
 
@@ -101,7 +101,8 @@ int gpu_of(const Driver& driver, ConstArrayView array, std::string_view name) {
   throw InvalidArgument(fmt::format("{} is said to lie in a GPU's memory and does not", name));
 }
 
-// The kernel refuses to read, for a write to a pipe, memory that this process cannot read.
+// Asks the kernel to write a byte of the memory to a pipe. The kernel refuses if the process cannot
+// read the memory.
 bool is_reached_by_host(const std::shared_ptr<const DeviceContext>& device) {
   const DeviceBuffer memory(device, 64);
   int ends[2];

@@ -1,4 +1,4 @@
-// Memory of a device, and host memory that devices can access.
+// Memory of a GPU, and host memory that GPUs can access.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@
 
 namespace hocket::cuda {
 
-// A resource: uninitialized device memory. It can be moved. Any thread may use it. Throws
-// DeviceError, with the size and the free memory, if there is not enough. Its allocation is never
-// part of a capture.
+// A resource: uninitialized device memory. It can be moved. Any thread may use it. If there is not
+// enough memory, the constructor throws DeviceError with the size and the free memory. The
+// allocation is never part of a capture.
 class DeviceBuffer {
  public:
   DeviceBuffer(std::shared_ptr<const DeviceContext> device, std::size_t bytes);
@@ -32,9 +32,9 @@ class DeviceBuffer {
   std::size_t bytes_ = 0;
 };
 
-// A resource: zeroed, page-locked host memory that every device of the process can access at
-// `device_address`. It is for words between host and kernels, and for staging. Any thread may use
-// it. Its allocation is never part of a capture.
+// A resource: zeroed, page-locked host memory. Every device of the process can access it at
+// `device_address`. It holds words that host and kernels share, and staging buffers. Any thread may
+// use it. The allocation is never part of a capture.
 class HostBuffer {
  public:
   HostBuffer(std::shared_ptr<const DeviceContext> device, std::size_t bytes);
@@ -53,8 +53,8 @@ class HostBuffer {
   std::size_t bytes_ = 0;
 };
 
-// A resource: device memory for the work of one stream. Its allocation and release are work of that
-// stream, also during a capture. One thread. It must not outlive the device's context.
+// A resource: device memory for work on one stream. Allocation and release are enqueued on this
+// stream, also during a capture. Only one thread uses it. It must not outlive the device's context.
 class ScratchMemory {
  public:
   ScratchMemory(const DeviceContext& device, std::size_t bytes, Stream stream);
@@ -74,17 +74,18 @@ struct Whereabouts {
   MemoryKind memory = MemoryKind::kHost;
   int device = -1;  // for kCuda: the device of the memory
 };
-// Returns the location of an address. Page-locked host memory, and memory unknown to the driver,
-// are host memory.
+// Returns whether an address is in a GPU's memory, and in which GPU's. Page-locked host memory, and
+// memory unknown to the driver, count as host memory.
 Whereabouts whereabouts(const Driver& driver, const void* address);
-// Returns the GPU whose memory contains an array: as the view says, else as the driver says. Throws
-// InvalidArgument, which calls the array `name`, if it is not in a GPU's memory.
+// Returns the GPU whose memory contains an array: the view's device if the view names one, else the
+// driver's answer. Throws InvalidArgument if the array is not in a GPU's memory; the message calls
+// it `name`.
 int gpu_of(const Driver& driver, ConstArrayView array, std::string_view name);
 
 // Returns whether the CPU can access a device's memory.
 bool is_reached_by_host(const std::shared_ptr<const DeviceContext>& device);
 
-// Enqueues a copy on `stream`. Pageable host memory makes the caller wait.
+// Enqueues a copy on `stream`. If one side is pageable host memory, the caller may have to wait.
 void copy(const Driver& driver, void* to, const void* from, std::size_t bytes, Stream stream);
 
 }  // namespace hocket::cuda

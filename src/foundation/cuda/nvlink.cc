@@ -12,13 +12,14 @@
 namespace hocket::cuda {
 namespace {
 
-// The part of NVML's interface (nvml.h) that is used here.
+// The part of NVML's interface (nvml.h) that this file uses.
 using NvmlDevice = void*;
 constexpr int kSuccess = 0;
 constexpr int kNvlinkCapability = 2;
 constexpr int kStatusOk = 0;
 
-// A resource: the initialized library. It stays loaded.
+// A resource: NVIDIA's management library, initialized. The destructor shuts it down, but does not
+// unload it.
 class Nvml {
  public:
   Nvml() {
@@ -80,8 +81,8 @@ class Nvml {
 
 }  // namespace
 
-// Links do not change, and the library takes long to initialize. So the result for each pair is
-// cached.
+// Caches the result for each pair of GPUs, because links do not change and the library takes long
+// to initialize.
 std::string why_no_nvlink(const std::string& bus_id, std::span<const std::string> others) {
   static std::mutex mutex;
   static auto* known = new std::map<std::pair<std::string, std::string>, std::string>;

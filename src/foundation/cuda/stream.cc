@@ -8,7 +8,7 @@
 namespace hocket::cuda {
 namespace {
 
-// The first polls are without a pause, for work that ends soon.
+// Work that ends soon is the common case, so the first polls follow each other without a pause.
 constexpr int kEagerPolls = 2000;
 
 template <typename Ended>
@@ -47,7 +47,7 @@ void OwnedEvent::record(Stream stream) {
   check(driver, driver.event_record(event_, stream), "record an event");
 }
 
-// The query is made outside any capture of this or another thread.
+// Makes the query outside any capture, of this thread or another one: a capture would forbid it.
 bool OwnedEvent::passed() const {
   const DeviceGuard guard(*device_);
   const Driver& driver = device_->driver();
@@ -89,7 +89,7 @@ std::optional<std::uint64_t> number_of(const Driver& driver, Stream stream) noex
 Capture capture_of(const Driver& driver, Stream stream) {
   CaptureStatus status = CaptureStatus::kNone;
   const Result result = driver.stream_is_capturing(stream, &status);
-  // This is the legacy default stream, while another stream is captured in the strictest mode.
+  // `stream` is the legacy default stream, while another stream is captured in the strictest mode.
   if (result == Result::kCaptureImplicit) return Capture::kBroken;
   if (result == Result::kInvalidHandle || result == Result::kInvalidContext) {
     throw InvalidArgument("stream is not one of this GPU's; is its handle a CUstream?");

@@ -1,4 +1,4 @@
-// Streams and events.
+// Streams and events of a GPU, and graph capture.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,8 @@
 
 namespace hocket::cuda {
 
-// A resource: a stream that the legacy default stream does not wait for. Any thread may use it.
+// A resource: a stream that does not synchronize with the legacy default stream. Any thread may use
+// it.
 class OwnedStream {
  public:
   explicit OwnedStream(std::shared_ptr<const DeviceContext> device);
@@ -25,7 +26,7 @@ class OwnedStream {
   Stream stream_ = nullptr;
 };
 
-// A resource: an event in a stream, optionally with a time stamp. One thread at a time.
+// A resource: an event, optionally with a time stamp. One thread at a time uses it.
 class OwnedEvent {
  public:
   enum class Timing : bool { kOff, kOn };
@@ -36,11 +37,12 @@ class OwnedEvent {
 
   Event get() const noexcept { return event_; }
   void record(Stream stream);
-  // Returns whether all work before the last `record` has ended. Throws if a kernel failed.
+  // Returns whether all work has ended that was enqueued before the last `record`. Throws if a
+  // kernel failed.
   bool passed() const;
-  // Polls until then. Returns false at the deadline.
+  // Polls until `passed` is true. Returns false at the deadline.
   bool wait(base::Deadline deadline) const;
-  // Returns the time between two events with time stamps that have passed.
+  // Returns the time from `earlier` to this event. Both must have time stamps and must have passed.
   std::chrono::nanoseconds since(const OwnedEvent& earlier) const;
   // Makes later work of `stream` wait for the event.
   void hold(Stream stream) const;
@@ -51,7 +53,7 @@ class OwnedEvent {
 };
 
 // A resource: until the end of the scope, this thread may make calls that its own capture forbids,
-// such as allocations and waits. They do not become part of a graph.
+// such as allocations and waits. These calls do not become part of a graph.
 class OutsideCapture {
  public:
   explicit OutsideCapture(const Driver& driver) noexcept : driver_(driver) {
@@ -66,18 +68,19 @@ class OutsideCapture {
   CaptureMode mode_ = CaptureMode::kRelaxed;
 };
 
-// Returns the unique number of a stream. A handle may be reused when its stream is destroyed, and
-// the handle of the per-thread default stream means a different stream in each thread. Absent: the
-// driver does not tell.
+// Returns the unique number of a stream. A handle is not unique: the driver may reuse it after its
+// stream is destroyed, and the handle of the per-thread default stream means a different stream in
+// each thread. Absent: the driver does not know such numbers.
 std::optional<std::uint64_t> number_of(const Driver& driver, Stream stream) noexcept;
 
-// The state of a stream with respect to the capture of a graph.
+// Whether a stream is captured into a graph: not at all, right now, or in a capture that has
+// failed.
 enum class Capture { kNone, kActive, kBroken };
 Capture capture_of(const Driver& driver, Stream stream);
 
 // Returns whether all work of a stream has ended. Throws if a kernel failed.
 bool drained(const Driver& driver, Stream stream);
-// Polls until then. Returns false at the deadline.
+// Polls until all work of a stream has ended. Returns false at the deadline.
 bool drain(const Driver& driver, Stream stream, base::Deadline deadline);
 
 }  // namespace hocket::cuda

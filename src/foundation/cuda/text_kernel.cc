@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "foundation/cuda/quiet.h"
+#include "foundation/cuda/launch_gate.h"
 #include "foundation/cuda/stream.h"
 
 namespace hocket::cuda {
@@ -24,18 +24,18 @@ TextKernel::TextKernel(std::shared_ptr<const DeviceContext> device,
     : device_(std::move(device)), name_(name) {
   const Driver& driver = device_->driver();
   const OutsideCapture outside(driver);
-  const Quiet quiet(*device_);
+  const LaunchPause pause(*device_);
   check(driver,
         driver.module_load_data(&module_, text.c_str()),
         fmt::format("load the kernel {}", name));
-  check(driver,
-        driver.module_get_function(&function_, module_, name),
-        fmt::format("find the kernel {}", name));
+  const Result found = driver.module_get_function(&function_, module_, name);
+  if (found != Result::kSuccess) driver.module_unload(module_);
+  check(driver, found, fmt::format("find the kernel {}", name));
 }
 
 TextKernel::~TextKernel() {
   const DeviceGuard guard(*device_);
-  const Quiet quiet(*device_);
+  const LaunchPause pause(*device_);
   if (guard.is_current()) device_->driver().module_unload(module_);
 }
 

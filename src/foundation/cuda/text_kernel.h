@@ -1,5 +1,5 @@
-// Kernels in the driver's own language (PTX), which the driver compiles when it loads them. So a
-// build needs no toolkit.
+// Kernels in PTX, the driver's own language. The driver compiles them when it loads them, so a
+// build needs no CUDA toolkit.
 #pragma once
 
 #include <initializer_list>
@@ -12,15 +12,16 @@
 
 namespace hocket::cuda {
 
-// Returns `text` with some words replaced, so that one text serves several types.
+// Returns `text` with the first text of each pair replaced by the second. So one text can serve
+// several element types.
 std::string with_words(std::string_view text,
                        std::initializer_list<std::pair<std::string_view, std::string_view>> words);
 
-// A resource: a kernel on one GPU. It does not change; any thread may use it in which the GPU's
-// context is current. Throws DeviceError.
+// A resource: a loaded kernel of one GPU. It does not change. Any thread may use it, while the
+// GPU's context is current in the thread. Throws DeviceError.
 class TextKernel {
  public:
-  // `name` is the name of the entry in `text`.
+  // Loads `text`. `name` is the kernel's entry point in it.
   TextKernel(std::shared_ptr<const DeviceContext> device,
              const std::string& text,
              const char* name);

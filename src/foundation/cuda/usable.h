@@ -1,4 +1,4 @@
-// Checks for tools whether a machine has usable GPUs.
+// Tells tools such as `hocket doctor` whether a machine has usable GPUs.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace hocket::cuda {
 
-// Returns whether a library of this name was found without a reason against its use.
+// Returns whether `machine` has a library of this name, and nothing is known that prevents its use.
 bool has_library(const Machine& machine, std::string_view name);
 // Returns "" if the machine has usable GPUs, else the reason.
 std::string why_no_gpu(const Machine& machine);

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "foundation/cuda/quiet.h"
+#include "foundation/cuda/launch_gate.h"
 #include "foundation/cuda/stream.h"
 
 namespace hocket::cuda {
@@ -28,13 +28,13 @@ std::size_t Mapping::rounded(const DeviceContext& device, std::size_t bytes) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-// Takes ownership of the handle, even if it throws.
+// Takes ownership of `handle`, also if it throws.
 Mapping::Mapping(std::shared_ptr<const DeviceContext> device,
                  AllocationHandle handle,
                  std::size_t bytes)
     : device_(std::move(device)), handle_(handle), bytes_(bytes) {
   const Driver& driver = device_->driver();
-  const Quiet quiet(*device_);
+  const LaunchPause pause(*device_);
   const AccessDescription access{.location = {.id = device_->ordinal()}};
   Result result = driver.mem_address_reserve(&address_, bytes, 0, 0, 0);
   if (result == Result::kSuccess) result = driver.mem_map(address_, bytes, 0, handle, 0);
@@ -53,7 +53,7 @@ Mapping Mapping::create(std::shared_ptr<const DeviceContext> device, std::size_t
   const DeviceGuard guard(*device);
   const AllocationProperties wanted = properties(*device);
   const std::size_t size = rounded(*device, bytes == 0 ? 1 : bytes);
-  const Quiet quiet(*device);
+  const LaunchPause pause(*device);
   AllocationHandle handle = 0;
   check(driver,
         driver.mem_create(&handle, size, &wanted, 0),
@@ -73,7 +73,7 @@ Mapping Mapping::import(std::shared_ptr<const DeviceContext> device,
   const Driver& driver = device->driver();
   const DeviceGuard guard(*device);
   AllocationHandle handle = 0;
-  // The driver takes the descriptor's value in place of the pointer.
+  // The driver expects the descriptor's number itself in place of a pointer.
   void* descriptor = reinterpret_cast<void*>(static_cast<std::intptr_t>(shared.get()));
   check(driver,
         driver.mem_import_from_shareable_handle(&handle, descriptor, HandleType::kPosixFd),
@@ -91,7 +91,7 @@ Mapping::~Mapping() {
   if (address_ == 0) return;
   const DeviceGuard guard(*device_);
   const Driver& driver = device_->driver();
-  const Quiet quiet(*device_);
+  const LaunchPause pause(*device_);
   driver.mem_unmap(address_, bytes_);
   driver.mem_address_free(address_, bytes_);
   driver.mem_release(handle_);

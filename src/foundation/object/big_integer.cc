@@ -6,7 +6,8 @@
 namespace hocket::object {
 namespace {
 
-// Decimal digits are processed nine at a time: 10^9 is the largest power of ten below 2^32.
+// Decimal digits are processed in groups of nine, because 10^9 is the largest power of ten below
+// 2^32.
 constexpr std::uint32_t kGroup = 1'000'000'000;
 constexpr std::size_t kGroupDigits = 9;
 
@@ -42,7 +43,7 @@ std::optional<Magnitude> magnitude_from_decimal(std::string_view digits) {
 
   Magnitude result;
   while (!digits.empty()) {
-    // The first group has the digits that do not fill a group.
+    // The first group is shorter if the number of digits is no multiple of nine.
     const std::size_t length = (digits.size() - 1) % kGroupDigits + 1;
     std::uint64_t carry = 0;
     std::uint64_t scale = 1;

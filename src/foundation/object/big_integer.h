@@ -1,4 +1,5 @@
-// Integers of any size as magnitudes: little-endian bytes without trailing zeros. Zero is empty.
+// Arithmetic on integers of any size. A magnitude is an absolute value as little-endian bytes
+// without zero bytes at the end. Zero has no bytes.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +14,16 @@ namespace hocket::object {
 
 using Magnitude = std::vector<std::byte>;
 
-// Removes trailing zeros.
+// Removes zero bytes at the end, which are the most significant ones.
 void trim(Magnitude& magnitude);
 
 Magnitude magnitude_of(std::uint64_t value);
 
-// Returns the number if it fits into a signed 64-bit integer.
+// Returns the integer if it fits into 64 bits with a sign.
 std::optional<std::int64_t> to_int64(bool negative, std::span<const std::byte> magnitude);
 
-// Convert from and to decimal digits without sign. Absent if the text is empty or has other
-// characters. The time grows with the square of the length.
+// Convert from and to decimal digits without a sign. Absent if the text is empty or contains
+// anything but digits. The time grows with the square of the length.
 std::optional<Magnitude> magnitude_from_decimal(std::string_view digits);
 std::string magnitude_to_decimal(std::span<const std::byte> magnitude);
 

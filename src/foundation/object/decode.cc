@@ -16,10 +16,11 @@ namespace hocket {
 namespace object {
 namespace {
 
-// Limit of the items for which a container reserves memory before it has read them.
+// The most items for which a container reserves memory before it has read them. A hostile encoding
+// could claim any number.
 constexpr std::size_t kTrustedCount = 64;
 
-// Reads an encoding. It trusts lengths only as far as there are bytes.
+// Reads an encoding, which may be hostile. It checks every length against the bytes that remain.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -54,7 +55,7 @@ class Reader {
     return result;
   }
   std::uint64_t varint(std::string_view what);
-  // Reads a number of items that take at least `each` bytes.
+  // Reads a number of items, each of which takes at least `each` bytes.
   std::size_t count(std::string_view what, std::size_t each);
   std::span<const std::byte> blob(std::string_view what) { return take(count(what, 1), what); }
 
@@ -65,7 +66,7 @@ class Reader {
   Object array(bool is_fortran);
   Object scalar();
   DType dtype(std::string_view what);
-  // Reads the elements of an array or a scalar, `bytes` bytes.
+  // Reads the elements of an array or a scalar, which take `bytes` bytes.
   std::span<const std::byte> elements(DType dtype, std::size_t bytes, std::string_view what);
 
   std::span<const std::byte> bytes_;
@@ -212,7 +213,7 @@ DType Reader::dtype(std::string_view what) {
 
 std::span<const std::byte> Reader::elements(DType dtype, std::size_t bytes, std::string_view what) {
   const auto data = take(bytes, what);
-  // Another value in a bool would be undefined behaviour for its readers.
+  // A bool with any other value would be undefined behaviour for the program that reads it.
   if (dtype == DType::kBool &&
       std::any_of(data.begin(), data.end(), [](std::byte b) { return b > std::byte{1}; })) {
     fail(fmt::format("{} of bool holds neither 0 nor 1", what), at_ - bytes);

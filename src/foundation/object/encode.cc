@@ -14,7 +14,7 @@ namespace hocket {
 namespace object {
 namespace {
 
-// Writes an encoding.
+// Writes the encoding that codec.h describes.
 class Writer {
  public:
   void object(const Object& value, int depth);

@@ -23,7 +23,8 @@ bool same_bits(double a, double b) noexcept {
 }
 
 void check_keys(std::span<const Object::Entry> entries) {
-  // Equal keys have equal encodings, so sorting makes them adjacent.
+  // Keys are equal exactly if their encodings are equal. Sorting the encodings makes equal ones
+  // adjacent.
   std::vector<std::string> keys;
   keys.reserve(entries.size());
   for (const auto& [key, value] : entries) {
@@ -39,7 +40,7 @@ void check_keys(std::span<const Object::Entry> entries) {
   }
 }
 
-// `bytes` is the size of the elements.
+// Throws unless an array of this shape and dtype has `bytes` bytes.
 void require_shape(std::span<const std::size_t> shape, DType dtype, std::size_t bytes) {
   if (object::shape_bytes(shape, dtype) == bytes) return;
   throw InvalidArgument(

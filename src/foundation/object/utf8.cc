@@ -5,8 +5,9 @@
 namespace hocket::object {
 namespace {
 
-// The bytes that may follow a lead byte: their number, and the range of the first one. The others
-// are in 80..BF. The narrower ranges exclude overlong forms, surrogates and large numbers.
+// The bytes that must follow a lead byte: their number, and the range of the first of them. All
+// others are in 80..BF. The ranges that are narrower exclude overlong forms, surrogates and numbers
+// above 10FFFF.
 struct Lead {
   int followers;
   std::uint8_t low;

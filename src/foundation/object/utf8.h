@@ -1,4 +1,4 @@
-// UTF-8 as in RFC 3629: only shortest forms, no surrogates, up to U+10FFFF.
+// Checks UTF-8 as in RFC 3629: only shortest forms, no surrogates, up to U+10FFFF.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,8 @@
 
 namespace hocket::object {
 
-// Returns the position of the first byte that is not well-formed UTF-8. Absent if all bytes are.
+// Returns the index at which the first ill-formed sequence begins. Absent if the text is
+// well-formed.
 std::optional<std::size_t> find_bad_utf8(std::string_view text) noexcept;
 
 }  // namespace hocket::object

@@ -1,4 +1,4 @@
-// The constants of the encoding that codec.h describes.
+// The tags and the header of the encoding that codec.h describes.
 #pragma once
 
 #include <array>
@@ -25,12 +25,13 @@ enum class Tag : std::uint8_t {
   kPickle,
   kScalar,
   kByteArray,
-  kFortranArray,  // an array that has Fortran order in Python; its elements are in C order
+  kFortranArray,  // in Python the array has Fortran order; here its elements are in C order
 };
 
 inline constexpr std::array kHeader{std::byte{'H'}, std::byte{'K'}, std::byte{'O'}, std::byte{1}};
 
-// Encodes signed numbers as unsigned ones, small magnitudes first.
+// Map signed numbers to unsigned ones and back. Numbers near zero become small: 0, -1, 1, -2 become
+// 0, 1, 2, 3.
 constexpr std::uint64_t zigzag(std::int64_t value) noexcept {
   return static_cast<std::uint64_t>(value) << 1 ^ static_cast<std::uint64_t>(value >> 63);
 }

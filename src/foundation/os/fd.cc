@@ -5,7 +5,7 @@
 namespace hocket::os {
 
 void Fd::reset() noexcept {
-  // Linux closes the descriptor even if close(2) returns EINTR, so it must not be closed again.
+  // A failed close(2) is not repeated: Linux closes the descriptor even if it returns EINTR.
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
 }
 

@@ -5,7 +5,8 @@
 
 namespace hocket::os {
 
-// A resource: closes its descriptor. It can be moved. One thread at a time. -1 means none.
+// A resource: owns a descriptor and closes it. It can be moved. One thread at a time uses it. -1
+// means that it owns none.
 class Fd {
  public:
   Fd() noexcept = default;

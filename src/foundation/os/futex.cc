@@ -25,17 +25,6 @@ timespec to_timespec(std::chrono::nanoseconds time) {
 
 std::uint32_t* raw(FutexWord& word) { return reinterpret_cast<std::uint32_t*>(&word); }
 
-#ifndef SYS_futex_waitv
-constexpr long SYS_futex_waitv = 449;
-#endif
-struct WaitvEntry {  // the kernel's struct futex_waitv, which GCC 12's headers may lack
-  std::uint64_t value;
-  std::uint64_t address;
-  std::uint32_t flags;
-  std::uint32_t reserved;
-};
-constexpr std::uint32_t kWaitvSize32 = 2;  // FUTEX_32, shared between processes
-
 }  // namespace
 
 bool futex_wait(FutexWord& word, std::uint32_t expected, base::Deadline deadline) noexcept {
@@ -54,13 +43,13 @@ void futex_wake_all(FutexWord& word) noexcept {
 }
 
 void futex_wait_any(std::span<const FutexWait> waits, base::Deadline deadline) noexcept {
-  std::array<WaitvEntry, kMaxFutexWaits + 1> entries;
+  std::array<futex_waitv, kMaxFutexWaits + 1> entries;
   const std::size_t count = std::min(waits.size(), entries.size());
   for (std::size_t i = 0; i < count; ++i) {
-    entries[i] = {.value = waits[i].expected,
-                  .address = reinterpret_cast<std::uint64_t>(raw(*waits[i].word)),
-                  .flags = kWaitvSize32,
-                  .reserved = 0};
+    entries[i] = {.val = waits[i].expected,
+                  .uaddr = reinterpret_cast<std::uint64_t>(raw(*waits[i].word)),
+                  .flags = FUTEX_32,  // not FUTEX_PRIVATE_FLAG: shared between processes
+                  .__reserved = 0};
   }
   timespec absolute;
   timespec* timeout = nullptr;
@@ -71,7 +60,7 @@ void futex_wait_any(std::span<const FutexWait> waits, base::Deadline deadline) n
   }
   const long result = syscall(SYS_futex_waitv, entries.data(), count, 0, timeout, CLOCK_MONOTONIC);
   if (result >= 0 || errno == EAGAIN || errno == EINTR || errno == ETIMEDOUT) return;
-  // The kernel lacks this call (ENOSYS), or a container's profile refuses it with any error.
+  // The kernel lacks futex_waitv (ENOSYS), or a container's profile refuses it with any error.
   const auto soon = base::Deadline::in(std::chrono::milliseconds(5));
   futex_wait(*waits[0].word, waits[0].expected, std::min(soon, deadline));
 }
@@ -94,8 +83,8 @@ RobustHold::RobustHold() {
 }
 
 RobustHold::~RobustHold() {
-  // When the thread ends, the kernel reads the registered list, and this object's memory is gone
-  // then.
+  // The kernel reads the registered list when the thread ends. By then this object is destroyed, so
+  // an empty list takes its place.
   static Head none{.first = &none};
   syscall(SYS_set_robust_list, &none, sizeof(none));
   for (void* at = head_.first; at != &head_;) {
@@ -108,7 +97,7 @@ RobustHold::~RobustHold() {
 
 void RobustHold::add(RobustWord& word) noexcept {
   word.next = head_.first;
-  // The bit for waiters is always set, so that the kernel always wakes.
+  // FUTEX_WAITERS is always set, because the kernel wakes waiters only if it is set.
   word.word.store(static_cast<std::uint32_t>(gettid()) | FUTEX_WAITERS, std::memory_order_release);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   head_.first = &word;
@@ -116,7 +105,7 @@ void RobustHold::add(RobustWord& word) noexcept {
 
 void require_robust_words() {
   std::exception_ptr refusal;
-  // A separate thread keeps the caller's own list unchanged.
+  // A separate thread tries it, so that the caller's own robust list stays unchanged.
   base::start_thread("hocket-robust", [&refusal] {
     try {
       const RobustHold hold;

@@ -1,5 +1,6 @@
-// A shared library calls the functions of others by a table of addresses, its global offset table.
-// The dynamic linker fills the table by the library's relocations, which name the functions:
+// A shared library calls functions of other libraries through a table of addresses, its global
+// offset table. The dynamic linker fills this table. The library's relocations say which function
+// belongs into which slot:
 //
 //   relocation {offset, symbol} --> symbol {name} --> "epoll_wait"
 //        |
@@ -23,19 +24,20 @@ namespace {
 using Address = std::uintptr_t;
 using Relocation = ElfW(Rela);
 
-// The dynamic section of a loaded library. A value.
+// The dynamic section of a loaded library, which lists its tables. A value.
 class Dynamic {
  public:
   explicit Dynamic(const link_map& library) : library_(library) {}
 
-  // Returns 0 if the library has no entry with this tag.
+  // Returns the value of the entry with this tag; 0 if there is none.
   Address value(decltype(ElfW(Dyn)::d_tag) tag) const noexcept {
     for (const ElfW(Dyn)* entry = library_.l_ld; entry->d_tag != DT_NULL; ++entry) {
       if (entry->d_tag == tag) return entry->d_un.d_val;
     }
     return 0;
   }
-  // glibc turns the offsets of tables into addresses. Other C libraries keep offsets.
+  // Returns the table with this tag. glibc has replaced the tables' offsets by addresses; other C
+  // libraries keep the offsets.
   template <typename T>
   const T* table(decltype(ElfW(Dyn)::d_tag) tag) const noexcept {
     const Address found = value(tag);
@@ -52,7 +54,8 @@ class Dynamic {
   const link_map& library_;
 };
 
-// Returns whether the linker made that part of the library read-only when its tables were full.
+// Returns whether the slot lies in a part of the library that the linker made read-only after it
+// had filled the tables.
 bool is_sealed(Address slot, const void* file, Address loaded_at) noexcept {
   const auto* header = static_cast<const ElfW(Ehdr)*>(file);
   const auto* first =
@@ -68,7 +71,8 @@ bool store(Address slot, const void* value, bool is_sealed) noexcept {
   const auto page_bytes = static_cast<Address>(::sysconf(_SC_PAGESIZE));
   auto* page = reinterpret_cast<void*>(slot / page_bytes * page_bytes);
   if (is_sealed && ::mprotect(page, page_bytes, PROT_READ | PROT_WRITE) != 0) return false;
-  // Other threads may be calling through the slot. Either function serves them.
+  // The store is atomic, because other threads may be calling through the slot. Either function
+  // serves them.
   std::atomic_ref(*reinterpret_cast<const void**>(slot)).store(value, std::memory_order_relaxed);
   if (is_sealed) ::mprotect(page, page_bytes, PROT_READ);
   return true;

@@ -22,7 +22,7 @@ void* open(const LibraryName& name, const LibrarySearch& search, std::string& wh
     if (wanted == nullptr) why_not = fmt::format("{}: {}", name.variable, ::dlerror());
     return wanted;
   }
-  const bool system_first = name.rather == LibraryName::Rather::kSystem;
+  const bool system_first = name.first == LibraryName::First::kSystem;
   void* found = system_first ? nullptr : open_packaged(name, search.folders);
   if (found == nullptr) found = ::dlopen(name.file, kLoad);
   if (found != nullptr) return found;

@@ -1,4 +1,4 @@
-// Waits for many descriptors at once.
+// Waits for events of many descriptors at once.
 #pragma once
 
 #include <array>
@@ -11,8 +11,9 @@
 
 namespace hocket::os {
 
-// A resource: an epoll instance. One thread at a time. It is level-triggered: each wait reports an
-// event as long as it holds, so nothing must be re-armed. Throws SystemError.
+// A resource: an epoll instance. One thread at a time uses it. It is level-triggered: each wait
+// reports an event again while its condition holds, so no descriptor has to be armed anew. Throws
+// SystemError.
 class Poller {
  public:
   struct Interest {
@@ -24,16 +25,17 @@ class Poller {
     std::uint64_t token = 0;
     bool read = false;
     bool write = false;
-    bool broken = false;  // both directions have ended; always reported
+    bool broken = false;  // the connection has ended or failed; reported without being asked for
   };
 
   Poller();
 
-  // `token` is returned with the events. A closed descriptor is removed automatically.
+  // Adds a descriptor. `token` comes back with its events. A descriptor is removed automatically
+  // when it is closed.
   void watch(int fd, std::uint64_t token, Interest interest);
   void change(int fd, std::uint64_t token, Interest interest);
-  // Returns some of the ready descriptors, as soon as there is one. Empty at the deadline. The
-  // result is valid until the next call.
+  // Waits until some descriptors are ready, and returns up to 256 of their events. Empty at the
+  // deadline or after a signal. The result is valid until the next call.
   std::span<const Event> wait(base::Deadline deadline);
 
  private:

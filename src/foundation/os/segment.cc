@@ -33,7 +33,7 @@ std::byte* map_pages(std::size_t bytes, int flags, int fd) {
   return static_cast<std::byte*>(at);
 }
 
-// Returns whether the address space of this process has a gap of `bytes`.
+// Returns whether this process's address space has a free range of `bytes`.
 bool has_room(std::size_t bytes) {
   void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) return false;
@@ -41,7 +41,7 @@ bool has_room(std::size_t bytes) {
   return true;
 }
 
-// Returns the mapped address space of this process: the first word of /proc/self/statm.
+// Returns how much address space this process has mapped: the first word of /proc/self/statm.
 std::size_t mapped_bytes() {
   std::size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
@@ -82,7 +82,8 @@ Segment Segment::create(const char* name, std::size_t bytes) {
                            "by; allow it in the container's seccomp profile",
         errno);
   }
-  // Beyond this limit the kernel kills the process (SIGXFSZ) instead of returning an error.
+  // If the size exceeds this limit, the kernel kills the process (SIGXFSZ) instead of returning an
+  // error.
   rlimit limit{};
   const bool is_allowed = getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
                           bytes <= limit.rlim_cur;
@@ -116,7 +117,8 @@ Segment Segment::create_private(std::size_t bytes) {
 
 void Segment::discard(std::size_t offset, std::size_t bytes) const noexcept {
   if (fd_) {
-    // The call for the file accepts any range, also with pages that a process has locked.
+    // Punches a hole into the file. This works for any range, also if a process has locked some
+    // pages.
     const int result = fallocate(fd_.get(),
                                  FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                  static_cast<off_t>(offset),
@@ -124,7 +126,8 @@ void Segment::discard(std::size_t offset, std::size_t bytes) const noexcept {
     if (result != 0) std::memset(data_ + offset, 0, bytes);
     return;
   }
-  // Only whole pages, because the kernel frees the whole page even for a part of it.
+  // MADV_DONTNEED frees every page that the range touches. So it gets whole pages only, and memset
+  // clears the rest.
   const std::size_t page = page_bytes();
   const std::size_t first = std::min((offset + page - 1) / page * page, offset + bytes);
   const std::size_t last = std::max((offset + bytes) / page * page, first);
@@ -138,8 +141,8 @@ void Segment::discard(std::size_t offset, std::size_t bytes) const noexcept {
 std::size_t allowed_segment_bytes(std::size_t wanted) {
   rlimit limit;
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-    // The rest is for later mappings of threads and libraries. A malloc arena alone needs 128 MiB
-    // for a moment.
+    // The rest of the address space is for later mappings of threads and libraries. A malloc arena
+    // alone needs 128 MiB for a moment.
     const std::size_t most = limit.rlim_cur, used = mapped_bytes();
     wanted = std::min({wanted, most / 4, most > used ? (most - used) / 4 * 3 : 0});
   }
@@ -150,7 +153,7 @@ std::size_t allowed_segment_bytes(std::size_t wanted) {
 }
 
 std::size_t segment_bytes_with_room(std::size_t wanted) {
-  // Twice the size must fit, because the mappings of other ranks are at other addresses.
+  // Twice the size must fit, because other ranks have other mappings, and so smaller free ranges.
   while (wanted > page_bytes() && !has_room(2 * wanted)) wanted = round_to_pages(wanted / 2);
   return wanted;
 }

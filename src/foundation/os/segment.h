@@ -1,8 +1,8 @@
 // A large, sparse memory that the processes of a job on one host share.
 //
-// It is a sealed memfd: it has no name, and its size is fixed. Nothing remains of it after the last
-// process has ended, in whatever way. Only touched pages take memory. The size of /dev/shm does not
-// matter.
+// It is a sealed memfd: it has no name, and its size is fixed. It disappears with the last process
+// that holds it, however this process ends. Only touched pages take memory. The size of /dev/shm
+// does not matter.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +11,20 @@
 
 namespace hocket::os {
 
-// A resource: the mapping, and the file descriptor if there is one. It can be moved. Any thread may
-// use it. Forked children do not inherit the mapping and must not access it.
+// A resource: the mapping, and the memfd if there is one. It can be moved. Any thread may use it. A
+// forked child does not inherit the mapping and must not access it.
 class Segment {
  public:
   // Makes a shared segment of `bytes` zeros. Throws SystemError.
   static Segment create(std::size_t bytes);
-  // Maps a segment of another process. Throws SystemError, or RendezvousError if `fd` is not a
-  // sealed memfd of at least `bytes`.
+  // Maps a segment that another process has made. Throws SystemError, or RendezvousError if `fd` is
+  // not a sealed memfd of exactly `bytes` bytes.
   static Segment map(Fd fd, std::size_t bytes);
-  // Makes private memory, for ranks that are threads.
+  // Makes memory that only this process can access, for ranks that are threads.
   static Segment create_private(std::size_t bytes);
-  // Makes the same, but visible to other processes as `create` does, with another name. It is
-  // private if the kernel refuses that.
+  // Makes memory for ranks that are threads, which `hocket top` can see from another process. It is
+  // a memfd as in `create`, but with another name. If the kernel refuses a memfd, it is private
+  // memory.
   static Segment create_for_threads(std::size_t bytes);
 
   Segment(Segment&& other) noexcept;
@@ -34,7 +35,8 @@ class Segment {
   std::size_t size() const noexcept { return size_; }
   const Fd& fd() const noexcept { return fd_; }
 
-  // Makes [offset, offset + bytes) read as zero. It returns whole pages to the system if possible.
+  // Clears [offset, offset + bytes): it reads as zero afterwards. Returns whole pages to the system
+  // if possible.
   void discard(std::size_t offset, std::size_t bytes) const noexcept;
 
  private:
@@ -45,27 +47,28 @@ class Segment {
   std::size_t size_;
 };
 
-// Returns the largest segment that this process's limits (address space, file size) allow, up to
-// `wanted`.
+// Returns the size of the largest segment that this process's limits (address space, file size)
+// allow; at most `wanted`.
 std::size_t allowed_segment_bytes(std::size_t wanted);
-// Returns `wanted`, halved until it fits into the processor's address space. The stripes of
+// Returns `wanted`, halved until a segment of this size fits into the address space. The stripes of
 // hundreds of ranks do not fit if each is as large as the machine's memory.
 std::size_t segment_bytes_with_room(std::size_t wanted);
 // Returns the kernel's page size: 4, 16 or 64 KiB.
 std::size_t page_bytes() noexcept;
-// Rounds up to whole pages.
+// Rounds `bytes` up to whole pages.
 std::size_t round_to_pages(std::size_t bytes) noexcept;
 // Returns the machine's physical memory in bytes.
 std::size_t memory_bytes() noexcept;
 
-// A page that is wiped in a forked child. A resource; check() is one load.
+// Detects forked children by a page that the kernel clears in a child. A resource. `forked` costs
+// one load.
 class ForkGuard {
  public:
   ForkGuard();
   ForkGuard(const ForkGuard&) = delete;
   ForkGuard& operator=(const ForkGuard&) = delete;
   ~ForkGuard();
-  // Returns true in a process that was forked after the construction.
+  // Returns true in a process that was forked after the construction of this object.
   bool forked() const noexcept { return *word_ == 0; }
 
  private:

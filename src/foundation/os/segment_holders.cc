@@ -20,7 +20,7 @@
 namespace hocket::os {
 namespace {
 
-// See Segment::create.
+// The links of /proc/PID/fd for the memfds of Segment::create and Segment::create_for_threads.
 constexpr std::string_view kSegment = "/memfd:hocket (deleted)";
 constexpr std::string_view kOfThreads = "/memfd:hocket-threads (deleted)";
 
@@ -35,7 +35,8 @@ pid_t pid_of(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() ? value : 0;
 }
 
-// Returns the innermost of the process's pids in its nested pid namespaces.
+// Returns the pid of a process in its own pid namespace, which is the last of its pids in nested
+// namespaces.
 pid_t own_pid_of(pid_t pid) {
   const std::string status = read_proc_file(fmt::format("/proc/{}/status", pid));
   constexpr std::string_view kField = "\nNSpid:";
@@ -101,7 +102,8 @@ SegmentView::SegmentView(const std::string& path)
   if (!fd_ || ::fstat(fd_.get(), &status) != 0) {
     throw SystemError("cannot open the job's shared memory for reading", errno);
   }
-  // Otherwise it could shrink during a read.
+  // The memory must be sealed. Otherwise it could shrink while it is read, which would kill this
+  // process.
   const int seals = ::fcntl(fd_.get(), F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
     throw SystemError("what the process holds is no job's shared memory", EINVAL);
@@ -118,7 +120,7 @@ SegmentView::~SegmentView() {
 }
 
 std::size_t SegmentView::touched_bytes() const noexcept {
-  constexpr std::size_t kBlock = 512;  // unit of st_blocks
+  constexpr std::size_t kBlock = 512;  // the unit of st_blocks
   struct stat status;
   if (::fstat(fd_.get(), &status) != 0) return 0;
   return static_cast<std::size_t>(status.st_blocks) * kBlock;

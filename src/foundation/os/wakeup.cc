@@ -22,7 +22,7 @@ Wakeup::Wakeup() {
 
 void Wakeup::notify() noexcept {
   const char note = 0;
-  // It fails only if the pipe is full; then the waiter wakes anyway.
+  // The write fails only if the pipe is full. The waiter wakes up in this case too.
   [[maybe_unused]] const auto written = ::write(write_.get(), &note, sizeof note);
 }
 

@@ -1,4 +1,4 @@
-// Wakes a thread that waits for descriptors.
+// Wakes a thread that waits for descriptors, from another thread.
 #pragma once
 
 #include "foundation/base/deadline.h"
@@ -6,23 +6,25 @@
 
 namespace hocket::os {
 
-// A resource: a pipe, which every container's profile allows. Any thread may call `notify`.
+// A resource: a pipe. Unlike an eventfd, every container's profile allows it. Any thread may call
+// `notify`.
 class Wakeup {
  public:
   Wakeup();
 
   void notify() noexcept;
-  // For threads that poll by themselves: readable after `notify`, until `take`.
+  // Returns a descriptor for threads that call poll(2) themselves. It is readable after `notify`,
+  // until `take`.
   int fd() const noexcept { return read_.get(); }
   void take() noexcept;
 
-  // The descriptor of one wait.
+  // The descriptor that a wait is for.
   struct Interest {
     int fd = -1;
-    bool write = false;  // in addition to reading
+    bool write = false;  // wait until it is writable, or readable
   };
-  // Returns when the descriptor is ready or broken, after a `notify`, or at the deadline. It
-  // consumes all notifications.
+  // Waits until the descriptor is ready or broken, `notify` is called, or the deadline passes.
+  // Consumes all notifications.
   void wait(Interest interest, base::Deadline deadline);
 
  private:

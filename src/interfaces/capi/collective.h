@@ -52,7 +52,7 @@ class Collective {
   void start(hocket_work** work, const Start& start) const {
     start_work(refuse_, work, start);
   }
-  // Makes a handle of the result of `make`. The place for it is checked first.
+  // Makes a handle of the result of `make`. A null `prepared` is refused before the call is made.
   template <typename Make>
   void prepare(hocket_prepared** prepared,
                const Make& make,

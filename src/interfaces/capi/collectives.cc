@@ -1,5 +1,5 @@
-// The collectives of one array or two. A row of each table is a verb, its options in C++, and its
-// parameters in C.
+// The collectives of one or two arrays. Each row of a table defines one verb. It lists the options
+// in C++ and the parameters in C.
 #include "interfaces/capi/forms.h"
 
 using hocket::capi::Collective;
@@ -9,7 +9,7 @@ using hocket::capi::guarded;
   const Collective call(comm, options); \
   const auto o = chosen
 
-// Parts of equal size, in place or not.
+// Calls on parts of equal size, in place or not.
 #define ON_ARRAYS(verb) call.on(in, out, [&](auto... a) { return call.comm().verb(a..., o); })
 #define ROW(verb, chosen, ...)                                                                \
   HOCKET_C_CALL(hocket_##verb, (__VA_ARGS__), READ(chosen), ON_ARRAYS(verb))                  \
@@ -30,7 +30,8 @@ ROW(all_to_all, call.plain(), HOCKET_C_ARRAYS)
 #undef ROW
 #undef ON_ARRAYS
 
-// Parts of a size of their own. `arguments` are those of C++ before its options.
+// Calls on parts of different sizes (v-forms). `arguments` are the arguments of the C++ call before
+// its options.
 #define ON_PARTS(verb, arguments) call.comm().verb(HOCKET_C_LIST arguments, o)
 #define ROW(verb, chosen, arguments, ...)                                              \
   HOCKET_C_CALL(hocket_##verb, (__VA_ARGS__), READ(chosen), ON_PARTS(verb, arguments)) \

@@ -10,6 +10,7 @@
 using hocket::Communicator;
 using hocket::InvalidArgument;
 using hocket::World;
+using hocket::capi::another_handle;
 using hocket::capi::guarded;
 using hocket::capi::of;
 using hocket::capi::place;
@@ -45,9 +46,6 @@ hocket::InitOptions init_options(const hocket_init_options* given) {
   return options;
 }
 
-// Another handle of the same communicator.
-Communicator again(const Communicator& comm) { return Communicator(comm.impl()); }
-
 void copy_ranks(std::span<const int> from, std::int32_t* to, std::size_t length) {
   place(to, "the array");
   if (length < from.size()) {
@@ -57,7 +55,7 @@ void copy_ranks(std::span<const int> from, std::int32_t* to, std::size_t length)
   std::copy(from.begin(), from.end(), to);
 }
 
-// Makes a handle of the communicator that `make` returns; `made` is looked at first.
+// Makes a handle of the communicator that `make` returns. A null `made` is refused before the call.
 template <typename Make>
 void make_group(hocket_comm* comm, hocket_comm** made, const Make& make) {
   hocket_comm& parent = of(comm, "comm");
@@ -72,7 +70,7 @@ int hocket_init(const hocket_init_options* options, hocket_comm** world) {
   return guarded("hocket_init", [&] {
     hocket_comm*& result = place(world, "world");
     auto joined = std::make_shared<World>(hocket::init(init_options(options)));
-    Communicator comm = again(joined->communicator());
+    Communicator comm = another_handle(joined->communicator());
     result = new hocket_comm{.comm = std::move(comm), .world = std::move(joined)};
   });
 }
@@ -199,7 +197,7 @@ int hocket_duplicate(hocket_comm* comm, const hocket_call_options* options, hock
 int hocket_intra_node(hocket_comm* comm, hocket_comm** group) {
   return guarded("hocket_intra_node", [&] {
     make_group(comm, group, [](Communicator& parent, const Refusal&) {
-      return again(parent.intra_node());
+      return another_handle(parent.intra_node());
     });
   });
 }
@@ -207,7 +205,7 @@ int hocket_intra_node(hocket_comm* comm, hocket_comm** group) {
 int hocket_inter_node(hocket_comm* comm, hocket_comm** group) {
   return guarded("hocket_inter_node", [&] {
     make_group(comm, group, [](Communicator& parent, const Refusal&) {
-      return again(parent.inter_node());
+      return another_handle(parent.inter_node());
     });
   });
 }
@@ -224,7 +222,7 @@ int hocket_rebuild(hocket_comm* comm, const hocket_rebuild_options* options, hoc
         .exclude_missing = o.exclude_missing != 0,
         .allow_minority = o.allow_minority != 0};
     const bool is_world = old.world->communicator().impl() == old.comm.impl();
-    Communicator made = is_world ? again(old.world->rebuild(how)) : old.comm.rebuild(how);
+    Communicator made = is_world ? another_handle(old.world->rebuild(how)) : old.comm.rebuild(how);
     result = new hocket_comm{.comm = std::move(made), .world = old.world};
   });
 }
@@ -244,7 +242,7 @@ int hocket_admit(hocket_comm* comm, const hocket_admit_options* options, hocket_
             .exclude_missing = o.exclude_missing != 0,
             .allow_minority = o.allow_minority != 0}};
     auto world = std::make_shared<hocket::World>(hocket::admit(members.comm, how));
-    Communicator made = again(world->communicator());
+    Communicator made = another_handle(world->communicator());
     *next = new hocket_comm{.comm = std::move(made), .world = std::move(world)};
   });
 }

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hocket/error.h"
@@ -25,7 +28,22 @@ struct LastError {
 
   const char* message() const noexcept { return bare ? bare : status.message.c_str(); }
 };
-thread_local LastError last;
+alignas(LastError) thread_local constinit std::array<std::byte, sizeof(LastError)> room{};
+thread_local constinit LastError* made = nullptr;
+
+// Returns the last error of this thread. In the main thread, thread-local variables are destroyed
+// before the exit handlers run, and a handler may make calls. For these calls `last` makes a new
+// LastError, which is never destroyed.
+LastError& last() noexcept {
+  struct AtThreadsEnd {
+    ~AtThreadsEnd() { std::destroy_at(std::exchange(made, nullptr)); }
+  };
+  if (made == nullptr) [[unlikely]] {
+    made = new (room.data()) LastError;
+    thread_local const AtThreadsEnd destroys;
+  }
+  return *made;
+}
 
 constexpr const char* kNoMemory = "this process got no memory";
 
@@ -78,14 +96,16 @@ LastError describe_caught(const char* function) {
   return error;
 }
 
-// `text` may be absent; names live as long as the program.
+// Returns entry `index` of a table of N names. Null if there is no such entry, or no memory for the
+// table. The table is made by the first call and lives as long as the program.
 template <std::size_t N, typename NameOf>
 const char* name_in(std::int32_t index, const NameOf& name_of_index) noexcept {
   try {
-    static const auto names = [&] {
-      std::array<std::string, N> made;
-      for (std::size_t i = 0; i < N; ++i) made[i] = name_of_index(i);
-      return made;
+    // outlives all destructors
+    static const auto& names = *[&] {
+      auto all = std::make_unique<std::array<std::string, N>>();
+      for (std::size_t i = 0; i < N; ++i) (*all)[i] = name_of_index(i);
+      return all.release();
     }();
     if (index < 0 || static_cast<std::size_t>(index) >= N) return nullptr;
     return names[static_cast<std::size_t>(index)].c_str();
@@ -95,29 +115,31 @@ const char* name_in(std::int32_t index, const NameOf& name_of_index) noexcept {
 }
 
 void fill(hocket_error_info& info) noexcept {
-  info.code = last.code;
-  info.rank = last.status.rank;
-  info.peer = last.status.peer;
-  info.signal = last.signal;
-  info.sequence = last.status.sequence;
-  info.message = last.message();
-  info.communicator = last.status.communicator.c_str();
-  info.operation = last.status.operation.c_str();
-  info.host = last.status.host.c_str();
-  info.missing = last.missing.data();
-  info.missing_count = last.missing.size();
+  const LastError& error = last();
+  info.code = error.code;
+  info.rank = error.status.rank;
+  info.peer = error.status.peer;
+  info.signal = error.signal;
+  info.sequence = error.status.sequence;
+  info.message = error.message();
+  info.communicator = error.status.communicator.c_str();
+  info.operation = error.status.operation.c_str();
+  info.host = error.status.host.c_str();
+  info.missing = error.missing.data();
+  info.missing_count = error.missing.size();
+  info.reason = error.status.reason.c_str();
 }
 
 }  // namespace
 
 int record_caught(const char* function) noexcept {
   try {
-    last = describe_caught(function);
-  } catch (...) {  // no memory for the description
-    last.code = HOCKET_NO_MEMORY;
-    last.bare = kNoMemory;
+    last() = describe_caught(function);
+  } catch (...) {  // out of memory for the description
+    last().code = HOCKET_NO_MEMORY;
+    last().bare = kNoMemory;
   }
-  return last.code;
+  return last().code;
 }
 
 }  // namespace hocket::capi
@@ -152,13 +174,14 @@ const char* hocket_code_name(int code) {
                               "system",
                               "device",
                               "no_memory",
-                              "internal"};
-  static_assert(kNames.size() == HOCKET_INTERNAL + 1);
+                              "internal",
+                              "deadlock"};
+  static_assert(kNames.size() == HOCKET_DEADLOCK + 1);
   if (code < 0 || static_cast<std::size_t>(code) >= kNames.size()) return nullptr;
   return kNames[static_cast<std::size_t>(code)];
 }
 
-const char* hocket_error_message(void) { return hocket::capi::last.message(); }
+const char* hocket_error_message(void) { return hocket::capi::last().message(); }
 
 int hocket_error_details(hocket_error_info* info) {
   return guarded("hocket_error_details", [&] {

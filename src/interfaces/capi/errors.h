@@ -1,4 +1,4 @@
-// From exceptions to codes. No exception leaves a function of hocket/c.h.
+// Converts exceptions to codes. No exception leaves a function of hocket/c.h.
 #pragma once
 
 #include <utility>
@@ -7,8 +7,8 @@
 
 namespace hocket::capi {
 
-// Keeps the exception that is being handled as this thread's last error, and returns its code.
-// `function`: the name of the function that the program called.
+// Keeps the current exception as this thread's last error, and returns its code. `function` is the
+// name of the function that the program called. Call it in a catch block.
 int record_caught(const char* function) noexcept;
 
 // Runs `body`. Returns the code of its exception, or HOCKET_OK.

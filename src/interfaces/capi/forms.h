@@ -1,7 +1,10 @@
 // Macros that define the functions of C's collectives: the call itself, its start, its preparation.
 //
-// `parameters`, in parentheses, are those between `comm` and `options`. `read` declares `call`, a
-// Collective, and what else `expression` uses. The expression makes the call in C++.
+// A macro takes three parts:
+//
+//   parameters  the C parameters between `comm` and `options`, in parentheses
+//   read        declares `call`, a Collective, and all other variables that `expression` uses
+//   expression  makes the call in C++
 #pragma once
 
 #include "interfaces/capi/collective.h"

@@ -33,7 +33,7 @@ StridedView strided_view(const hocket_strided* array, const std::string& name) {
           .strides = {array->strides, array->strides + array->axes}};
 }
 
-// Checks room for `needed` numbers.
+// Throws if a list of `length` numbers has no room for `needed`.
 void check_length(std::size_t length, std::size_t needed) {
   if (length >= needed) return;
   throw InvalidArgument("length is " + std::to_string(length) + ", and there are " +

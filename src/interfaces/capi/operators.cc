@@ -11,7 +11,7 @@ using hocket::capi::Collective;
 
 namespace {
 
-// A function of C as one of C++.
+// Adapts C's function to C++: calls the function of the hocket_operator that `context` points to.
 void combined(void* left, const void* right, std::size_t count, void* context) {
   const auto* const op = static_cast<const hocket_operator*>(context);
   const int code = op->combine(left, right, count, op->context);

@@ -28,7 +28,7 @@ Duration timeout(std::int64_t nanoseconds) {
 
 namespace {
 
-// The `memory` that hocket_view of hocket.f90 gives an array that no call could use.
+// Values of `memory` by which hocket.f90's hocket_view marks arrays that no call can use.
 enum : std::int32_t { kNotContiguous = -1, kNotAllocated = -2 };
 
 void refuse_fortran_view(const Refusal& refuse, std::int32_t memory, const std::string& name) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <new>
 #include <optional>
@@ -22,7 +23,8 @@
 
 namespace hocket::capi {
 
-// The first word of each handle: C, Fortran and ctypes mix them up.
+// The first word of each handle, which shows a handle of a wrong type. C, Fortran and ctypes can
+// pass any handle for any other without a compiler error.
 enum class Handle : std::uint32_t {
   kComm = 0x686b6301,
   kWork = 0x686b6302,
@@ -41,9 +43,19 @@ struct hocket_comm {
 
   hocket::capi::Handle handle = kHandle;
   hocket::Communicator comm;
-  // The job that it is of, which is left when its last communicator is freed.
+  // Keeps this process in the job until the last communicator is freed.
   std::shared_ptr<hocket::World> world;
 };
+
+namespace hocket::capi {
+
+// The results of a call of objects, and the sender if it was a receive. A value.
+struct ObjectResults {
+  std::vector<Object> objects;
+  std::optional<std::int32_t> from = {};
+};
+
+}  // namespace hocket::capi
 
 struct hocket_work {
   static constexpr auto kHandle = hocket::capi::Handle::kWork;
@@ -52,6 +64,8 @@ struct hocket_work {
   hocket::capi::Handle handle = kHandle;
   std::shared_ptr<const void> keep = {};  // objects that the call needs; destroyed after it
   hocket::Work work;
+  // Returns the results of a call of objects that has ended well. Empty for other calls.
+  std::function<hocket::capi::ObjectResults()> objects = {};
 };
 
 struct hocket_symmetric {
@@ -77,7 +91,7 @@ struct hocket_prepared {
   static constexpr const char* kName = "hocket_prepared";
 
   hocket::capi::Handle handle = kHandle;
-  hocket::Communicator comm;              // whose other ranks hear of refused arguments
+  hocket::Communicator comm;              // tells its other ranks of refused arguments
   std::shared_ptr<const void> keep = {};  // objects that the call needs; destroyed after it
   hocket::Prepared prepared;
 };
@@ -93,12 +107,12 @@ struct hocket_grid {
 
 namespace hocket::capi {
 
-// A second handle of the same communicator, which keeps it alive.
+// Returns a second handle of the same communicator, which keeps it alive.
 inline Communicator another_handle(const Communicator& comm) {
   return Communicator(static_cast<const std::shared_ptr<world::CommunicatorImpl>&>(comm.impl()));
 }
 
-// The object behind `handle`. Throws if the handle is null, or of another kind.
+// Returns the object behind `handle`. Throws if the handle is null, or belongs to another type.
 template <typename T>
 T& of(T* handle, const char* name) {
   if (handle == nullptr) throw InvalidArgument(std::string(name) + " is null");
@@ -109,7 +123,7 @@ T& of(T* handle, const char* name) {
   return *handle;
 }
 
-// A result goes here.
+// Returns the place for a result. Throws if it is null.
 template <typename T>
 T& place(T* pointer, const char* name) {
   if (pointer == nullptr)
@@ -117,7 +131,7 @@ T& place(T* pointer, const char* name) {
   return *pointer;
 }
 
-// Releases the object of `handle`; null is fine, twice.
+// Releases the object of `*handle` and sets that to null. Does nothing if either is null.
 template <typename T>
 void release(T** handle) noexcept {
   if (handle == nullptr || *handle == nullptr) return;
@@ -130,11 +144,11 @@ void release(T** handle) noexcept {
 // Refuses an argument. If other ranks take part in the call, the refusal reaches them at once.
 class Refusal {
  public:
-  // For calls of this rank alone.
+  // Makes a refusal for a call of this rank alone.
   Refusal() noexcept = default;
-  // For a collective call of `comm`.
+  // Makes a refusal for a collective call of `comm`.
   explicit Refusal(Communicator& comm) noexcept : comm_(&comm) {}
-  // For a rebuild of `comm`.
+  // Makes a refusal for a rebuild of `comm`.
   static Refusal of_rebuild(Communicator& comm) noexcept {
     Refusal refusal(comm);
     refusal.refuse_ = &Communicator::refuse_rebuild;
@@ -148,8 +162,8 @@ class Refusal {
   void (Communicator::*refuse_)(const std::string&) = &Communicator::refuse;
 };
 
-// Size of the first version of each struct, the least that a program passes. An added field begins
-// at a multiple of 8, so it never lies in former padding.
+// The size of the first version of each struct, which is the least that a program passes. A field
+// added later begins at a multiple of 8, so it never lies in the padding of an older version.
 template <typename T>
 inline constexpr std::size_t kFirstSize = 0;
 template <>
@@ -165,8 +179,8 @@ inline constexpr std::size_t kFirstSize<hocket_symmetric_options> = 24;
 template <>
 inline constexpr std::size_t kFirstSize<hocket_operator> = 32;
 
-// The caller's options. They may be of an older version, or of a newer one whose added fields are
-// zero.
+// Returns the caller's options. The caller's struct may be of an older version, or of a newer one
+// if its added fields are zero.
 template <typename T>
 T read(const Refusal& refuse,
        const T* options,
@@ -191,22 +205,22 @@ T read(const Refusal& refuse,
   return known;
 }
 
-// 0: absent.
+// Converts a duration; 0 means absent.
 std::optional<Duration> duration(const Refusal& refuse, std::int64_t nanoseconds, const char* name);
-// The time that a wait may take: 0 or more, or HOCKET_FOREVER.
+// Converts the time limit of a wait: 0 or more nanoseconds, or HOCKET_FOREVER.
 Duration timeout(std::int64_t nanoseconds);
 CallOptions call_options(const Refusal& refuse, const hocket_call_options* options);
 
 // `name` and `field`: the argument's name in the C interface.
 DType dtype(const Refusal& refuse, std::int32_t dtype, const char* name, const char* field = "");
 ReduceOp op(const Refusal& refuse, std::int32_t op);
-// Null: absent.
+// Converts an array; null means absent.
 ArrayView view(const Refusal& refuse, const hocket_array* array, const char* name);
-// Refuses null.
+// Converts an array, and refuses null.
 ArrayView required(const Refusal& refuse, const hocket_array* array, const char* name);
 
-// Refuses a list of `length` elements of `bytes` each that is impossible. `name` and `length_name`
-// are the arguments' names.
+// Refuses a list that cannot exist: null, or too long for memory. It has `length` elements of
+// `bytes` bytes each. `name` and `length_name` are the arguments' names.
 void check_list(const Refusal& refuse,
                 const void* list,
                 std::size_t length,
@@ -215,7 +229,7 @@ void check_list(const Refusal& refuse,
                 const std::string& length_name = "length");
 hocket_array to_c(ArrayView view) noexcept;
 
-// Converts a call's options to those of its family.
+// Convert the options of a call to the options of its family of calls.
 inline ReduceOptions with_op(const CallOptions& o, ReduceOp op) {
   return {.op = op, .deadline = o.deadline, .stream = o.stream};
 }
@@ -225,15 +239,15 @@ inline RootOptions with_root(const CallOptions& o, int root) {
 inline MessageOptions with_tag(const CallOptions& o, int tag) {
   return {.tag = tag, .deadline = o.deadline, .stream = o.stream};
 }
-// Options of a receive, which alone may allow shorter messages. `told` gets options->received,
-// which is refused if `told` is null.
+// Converts the options of a receive, the only calls that take allow_shorter. `told` gets the
+// pointer options->received. If `told` is null, options->received must be null, too.
 MessageOptions receive_options(const Refusal& refuse,
                                const hocket_call_options* options,
                                int tag,
                                hocket_received** told = nullptr);
 hocket_received as_c(const Received& received) noexcept;
 
-// Makes a handle of the result of `start`. The place for it is checked first.
+// Makes a handle of the result of `start`. A null `work` is refused before the call starts.
 template <typename Start>
 void start_work(const Refusal& refuse, hocket_work** work, const Start& start) {
   if (work == nullptr) refuse("work is null; it takes the handle of the call");

@@ -1,4 +1,4 @@
-// Calls that were started.
+// Works: calls that were started.
 #include "interfaces/capi/options.h"
 
 using hocket::InvalidArgument;
@@ -28,6 +28,14 @@ int hocket_work_test(hocket_work* work, int* done) {
   return guarded("hocket_work_test", [&] {
     hocket::Work& tested = of(work, "work").work;
     place(done, "done") = tested.test() ? 1 : 0;
+  });
+}
+
+int hocket_work_withdraw(hocket_work* work, int* withdrawn) {
+  return guarded("hocket_work_withdraw", [&] {
+    hocket::Work& receive = of(work, "work").work;
+    int& result = place(withdrawn, "withdrawn");
+    result = receive.withdraw() ? 1 : 0;
   });
 }
 

@@ -10,7 +10,8 @@ struct Address {
   std::string host;
   int port = 0;
 };
-// "host:port" or "[v6]:port". Throws InvalidArgument, naming the option, for anything else.
+// Parses "host:port" or "[v6]:port". Throws InvalidArgument, which names the option, for anything
+// else.
 Address parse_address(const std::string& text, const char* option);
 
 }  // namespace hocket::cli

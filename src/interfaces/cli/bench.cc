@@ -1,4 +1,4 @@
-// `hocket bench`: how fast the collectives are here, beside other libraries.
+// `hocket bench`: measures the collectives on this machine, beside other libraries.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -29,7 +29,7 @@ using namespace bench;
 
 // --- Showing -----------------------------------------------------------------------------------
 
-// One line of progress on the terminal; nothing if stderr is no terminal.
+// Shows one line of progress on the terminal; nothing if stderr is no terminal.
 class Progress {
  public:
   void show(const std::string& text) {
@@ -79,14 +79,14 @@ void print_introduction(const Findings& findings, const Placement& placement) {
   std::fflush(stdout);
 }
 
-// A library's own variables, and its command line.
+// Returns the environment variables that are set for a library, and its command line.
 std::string text_of(const Launch& launch) {
   std::string text;
   for (const auto& [name, value] : launch.environment) text += fmt::format("{}={} ", name, value);
   return text + fmt::format("{}", fmt::join(launch.arguments, " "));
 }
 
-// As it was typed, but for quotes.
+// Returns the command as it was typed, except for quotes.
 std::string command_line() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::string text;
@@ -106,7 +106,7 @@ void write_file(const std::string& path, const std::string& text) {
   if (!file) throw SystemError("cannot write " + path, errno);
 }
 
-// Before anything is measured; throws where a file of figures could not be written afterwards.
+// Throws if a file for the results cannot be written. Called before anything is measured.
 void require_writable(const std::string& path) {
   if (path.empty() || path == kStandardOutput) return;
   const bool is_there = ::access(path.c_str(), F_OK) == 0;
@@ -151,7 +151,7 @@ class Session {
     findings_.date = timestamp();
     findings_.machine = machine_facts();
     findings_.ranks = arguments.ranks;
-    // All are looked at before the first is measured.
+    // Checks the options for every number of ranks before the first is measured.
     for (const int ranks : arguments.ranks) findings_.plan = plan_of(arguments, ranks);
     const int most = std::ranges::max(arguments.ranks);
     if (arguments.bind == "core" && most > placement_.processors) {
@@ -161,7 +161,8 @@ class Session {
                       most,
                       placement_.processors));
     }
-    // For tuning, engines are measured alone; hocket's own choice among them does not matter.
+    // For a cost table, each engine is measured separately. hocket's own choice among them does not
+    // matter.
     if (arguments.tune_file.empty()) add_library(std::string(kHocket));
     for (const std::string& peer : peers_of(arguments)) add_library(peer);
   }
@@ -180,8 +181,9 @@ class Session {
  private:
   void add_library(const std::string& name) { findings_.participants.push_back({name, "", {}}); }
 
-  // Measures with that many ranks, the first of `runs` runs that are left. Returns true if the
-  // required libraries lived to the end.
+  // Measures with this number of ranks. `runs` is the number of runs that are left, including this
+  // one. Returns true if no required library failed.
+  // required library failed.
   bool run_with(int ranks, std::size_t runs) {
     placement_.ranks = ranks;
     findings_.plan = plan_of(arguments_, ranks);
@@ -207,7 +209,8 @@ class Session {
              .unfinished = [this](const Gap& gap) { findings_.gaps.push_back(gap); },
              .restart = [this](std::size_t place) { return start(place); }});
     progress_.clear();
-    // In a comparison hocket must have lived; for tuning, any engine.
+    // A comparison succeeds if hocket has not failed. Tuning succeeds if at least one engine has
+    // not.
     const auto lives = [](const std::unique_ptr<Team>& team) { return team != nullptr; };
     const bool worked = arguments_.tune_file.empty()
                             ? lives(teams_.front()) && std::ranges::none_of(findings_.gaps, is_own)
@@ -229,7 +232,7 @@ class Session {
       launch.environment.emplace_back("HOCKET_ALGORITHM", arguments_.algorithm);
     }
     if (is_numeric(findings_.plan.collectives.front())) {
-      // A processor is a rank's, and so is all that its library computes.
+      // Each rank has a processor, so its library must compute with one thread.
       launch.environment.emplace_back("OMP_NUM_THREADS", "1");
       launch.environment.emplace_back("OPENBLAS_NUM_THREADS", "1");
     }
@@ -252,8 +255,8 @@ class Session {
     return team;
   }
 
-  // Leaves out peers that did not start: they were reported, and would only fill columns with
-  // dashes.
+  // Returns the peers that have started. Other peers were reported already, and would only fill
+  // columns with dashes.
   std::vector<std::string> started_peers() const {
     std::vector<std::string> peers;
     for (std::size_t i = 0; i < teams_.size(); ++i) {

@@ -16,7 +16,7 @@ struct Briefing;
 // that leaves it is printed as "hocket: ..." and makes the exit code 1 (2 for InvalidArgument).
 using Action = std::function<int()>;
 
-// `briefing`: from the head that started this process; absent: a user started it.
+// `briefing` comes from the head that started this process. Null: a user started it.
 void add_run(CLI::App& app, Action& chosen, const Briefing* briefing);
 void add_bench(CLI::App& app, Action& chosen);
 void add_demo(CLI::App& app, Action& chosen);

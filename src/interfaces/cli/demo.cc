@@ -25,7 +25,7 @@ constexpr const char* kStart =
     "it')\n"
     "sys.exit(main(sys.argv[1:]))\n";
 
-// Returns only if Python cannot be had.
+// Replaces this process by Python's demo. Returns only if Python cannot be started.
 int become_demo(const std::vector<std::string>& arguments) {
   std::vector<const char*> all{"python3", "-c", kStart};
   for (const auto& argument : arguments) all.push_back(argument.c_str());

@@ -30,7 +30,7 @@ class Fd {
 
   int get() const noexcept { return fd_; }
   bool valid() const noexcept { return fd_ >= 0; }
-  // Gives it up to the caller.
+  // Returns the descriptor, which the caller then owns.
   int release() noexcept { return std::exchange(fd_, -1); }
   void reset() noexcept {
     if (fd_ >= 0) ::close(fd_);
@@ -52,7 +52,7 @@ struct Pipe {
   Fd write;
 };
 
-// A pipe that exec closes.
+// Makes a pipe whose ends are closed by exec.
 inline Pipe make_pipe() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {

@@ -1,4 +1,4 @@
-// `hocket key`: makes a job's key for processes that no launcher hands one to.
+// `hocket key`: makes a job's key for processes that get none from a launcher.
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>

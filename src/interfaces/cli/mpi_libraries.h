@@ -1,4 +1,4 @@
-// The libraries of MPI over hocket, which `hocket run --mpi` lets programs find.
+// hocket's MPI libraries, which `hocket run --mpi` lets programs find.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,10 @@
 
 namespace hocket::cli {
 
-// The folder that has them, beside hocket's library; none if this hocket was built without them.
+// Returns the folder of the MPI libraries, beside hocket's library. Absent: this hocket was built
+// without them.
 std::optional<std::string> mpi_folder();
-// The same as `hocket doctor` tells it.
+// Returns the MPI libraries in the form in which `hocket doctor` reports software.
 Software mpi_software();
 
 }  // namespace hocket::cli

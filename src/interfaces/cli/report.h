@@ -1,4 +1,4 @@
-// A machine as text and as JSON.
+// Reports on a machine, as text and as JSON.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace hocket::cli {
 
-// Escape sequences, or nothing where the reader is no terminal.
+// Escape sequences for colours; empty if the output is no terminal.
 struct Colours {
   const char* good = "";
   const char* bad = "";
@@ -19,7 +19,7 @@ struct Colours {
   }
 };
 
-// At most 12 lines.
+// short_report has at most 12 lines.
 std::string short_report(const Machine& machine, const Colours& colours);
 std::string full_report(const Machine& machine, const Colours& colours);
 std::string json_report(const Machine& machine);

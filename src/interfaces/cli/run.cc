@@ -1,7 +1,8 @@
-// `hocket run`: the options, the help and the exit code.
+// `hocket run`: its options and help. run/launcher.cc chooses the exit code.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "interfaces/cli/commands.h"
 #include "interfaces/cli/run/job_plan.h"
@@ -68,7 +69,7 @@ struct RunArguments {
   double timeout = 0;  // seconds; 0: none
   double join_timeout = 300;
   bool has_join_timeout = false;
-  double grace = 1;  // seconds
+  std::optional<double> grace;  // seconds
 };
 
 Binding binding_from(const std::string& word) {
@@ -84,7 +85,7 @@ double timeout_from(const char* option, double seconds) {
   throw CLI::ValidationError(option, "expected a number of seconds above 0, at most 1e9");
 }
 
-// Options that need others, or exclude them.
+// Throws for options that need others, or exclude each other.
 void check_together(const RunArguments& arguments,
                     const CLI::Option& ranks,
                     const CLI::Option& nodes,
@@ -99,13 +100,18 @@ void check_together(const RunArguments& arguments,
   if (arguments.has_join_timeout) throw CLI::RequiresError("--join-timeout", "--nnodes");
 }
 
+// Programs of MPI expect that all ranks end at once if one fails or calls MPI_Abort. So the other
+// ranks only get the time to raise an error that names this rank.
+constexpr double kUsualGrace = 1;  // seconds
+constexpr double kGraceOfMpi = 0.1;
+
 double grace_from(double seconds) {
   constexpr double kLongest = 1e6;
   if (seconds >= 0 && seconds <= kLongest) return seconds;
   throw CLI::ValidationError("--grace", "expected a number of seconds from 0 to 1e6");
 }
 
-// A launcher of one host, which a head has started there, takes its place from the briefing.
+// Sets the options of a launcher that a head has started on its host, from the briefing.
 void take_place(RunOptions& options, const Briefing& briefing) {
   options.briefing = &briefing;
   options.ranks = briefing.self().slots;
@@ -122,7 +128,8 @@ int run(RunArguments& arguments, const CLI::App& command, const Briefing* briefi
   }
   options.join_timeout =
       std::chrono::milliseconds(static_cast<long long>(arguments.join_timeout * 1e3));
-  options.grace = std::chrono::milliseconds(static_cast<long long>(arguments.grace * 1e3));
+  const double grace = arguments.grace.value_or(options.mpi ? kGraceOfMpi : kUsualGrace);
+  options.grace = std::chrono::milliseconds(static_cast<long long>(grace * 1e3));
   try {
     if (arguments.hosts.are_given()) {
       return launch_on_hosts(hosts_options(arguments.hosts, options, command));
@@ -137,13 +144,9 @@ int run(RunArguments& arguments, const CLI::App& command, const Briefing* briefi
   }
 }
 
-}  // namespace
+using Arguments = std::shared_ptr<RunArguments>;
 
-void add_run(CLI::App& app, Action& chosen, const Briefing* briefing) {
-  CLI::App* command = app.add_subcommand(
-      "run", "Run a program as the ranks of a job, on this host or over several");
-  const auto arguments = std::make_shared<RunArguments>();
-  RunOptions& options = arguments->options;
+CLI::Option* add_ranks(CLI::App* command, RunOptions& options) {
   CLI::Option* const ranks = command->add_option(
       "-n,--ranks",
       options.ranks,
@@ -162,8 +165,12 @@ void add_run(CLI::App& app, Action& chosen, const Briefing* briefing) {
                    "has the value that it has here")
       ->type_name("NAME=VALUE")
       ->expected(1)
-      ->allow_extra_args(false)  // else it would take the program as a second value
+      ->allow_extra_args(false)  // otherwise it would take the program as a second value
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  return ranks;
+}
+
+void add_times(CLI::App* command, const Arguments& arguments) {
   command
       ->add_option_function<double>(
           "--timeout",
@@ -174,9 +181,14 @@ void add_run(CLI::App& app, Action& chosen, const Briefing* briefing) {
       ->add_option_function<double>(
           "--grace",
           [arguments](double seconds) { arguments->grace = grace_from(seconds); },
-          "How long ranks may go on once one has failed, default 1, or once a signal ends the job")
+          "How long ranks may go on once one has failed, default 1, or 0.1 with --mpi; or\n"
+          "once a signal ends the job")
       ->type_name("SECONDS");
-  add_hosts_options(*command, arguments->hosts);
+}
+
+// Adds the options of a job with a launcher on each host, and of a job that joins a running one.
+CLI::Option* add_nodes(CLI::App* command, const Arguments& arguments) {
+  RunOptions& options = arguments->options;
   CLI::Option* const nodes =
       command
           ->add_option(
@@ -212,6 +224,10 @@ void add_run(CLI::App& app, Action& chosen, const Briefing* briefing) {
                    "The job's key, made by `hocket key`; needed on several hosts, where the\n"
                    "default is HOCKET_KEY_FILE; on one, the default is a fresh one")
       ->type_name("FILE");
+  return nodes;
+}
+
+void add_records(CLI::App* command, RunOptions& options) {
   command
       ->add_option(
           "--log-dir", options.log_dir, "Also write each rank's output to DIR/rank-N.out and .err")
@@ -232,17 +248,37 @@ void add_run(CLI::App& app, Action& chosen, const Briefing* briefing) {
                    options.metrics,
                    "Serve the job's metrics at http://HOST:PORT/metrics, for Prometheus")
       ->type_name("HOST:PORT");
-  command->add_flag(
-      "-q,--quiet", options.quiet, "Standard output of rank 0 only; standard error of all");
-  command->add_flag(
-      "--mpi", options.mpi, "MPI programs, mpi4py's too, find hocket in the place of their MPI");
+}
+
+void add_flags(CLI::App* command, RunArguments& arguments) {
+  command->add_flag("-q,--quiet",
+                    arguments.options.quiet,
+                    "Standard output of rank 0 only; standard error of all");
+  command->add_flag("--mpi",
+                    arguments.options.mpi,
+                    "MPI programs, mpi4py's too, find hocket in the place of their MPI");
   command->add_flag(
       "--keep-going",
-      options.keep_going,
+      arguments.options.keep_going,
       "A rank that fails ends no other, for programs that rebuild; the job has ended\n"
       "well if any rank has");
-  command->add_flag("--no-prefix", arguments->no_prefix, "No \"[rank] \" before lines of output");
-  command->add_flag("-v,--verbose", options.verbose, "Say what the launcher does");
+  command->add_flag("--no-prefix", arguments.no_prefix, "No \"[rank] \" before lines of output");
+  command->add_flag("-v,--verbose", arguments.options.verbose, "Say what the launcher does");
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& chosen, const Briefing* briefing) {
+  CLI::App* command = app.add_subcommand(
+      "run", "Run a program as the ranks of a job, on this host or over several");
+  const auto arguments = std::make_shared<RunArguments>();
+  RunOptions& options = arguments->options;
+  CLI::Option* const ranks = add_ranks(command, options);
+  add_times(command, arguments);
+  add_hosts_options(*command, arguments->hosts);
+  CLI::Option* const nodes = add_nodes(command, arguments);
+  add_records(command, options);
+  add_flags(command, *arguments);
   command
       ->add_option("program", options.command, "The program and its arguments; -- may precede it")
       ->type_name("PROGRAM ARGS...")

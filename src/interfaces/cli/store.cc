@@ -1,4 +1,4 @@
-// `hocket store`: serves the store alone, until it is asked to end.
+// `hocket store`: serves a store without a job, until a signal ends it.
 #include "hocket/store.h"
 
 #include <fmt/format.h>
@@ -43,7 +43,7 @@ int serve(const StoreArguments& arguments) {
   sigset_t signals;
   ::sigemptyset(&signals);
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::sigaddset(&signals, number);
-  ::sigprocmask(SIG_BLOCK, &signals, nullptr);  // before the server's thread, which inherits it
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);  // the server's thread inherits this mask
   StoreServer server(server_options(arguments));
   fmt::print("{}\n", server.address());
   if (std::fflush(stdout) != 0) throw SystemError("the store's address cannot be printed", errno);

@@ -155,7 +155,7 @@ void write_chrome(const JobTrace& trace, const std::string& path) {
   fmt::print(stderr, "hocket: {} is for https://ui.perfetto.dev or chrome://tracing\n", path);
 }
 
-// True if a folder has only an audit.
+// Returns true if a folder has an audit and no trace.
 bool has_only_audit(const std::string& folder) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {

@@ -1,8 +1,10 @@
-// The binary interface that a library is built for: its mpi.h, and what differs between the two.
+// The binary interface that a library is built for: its mpi.h, and the differences between the two
+// interfaces.
 //
-// Everything in src/interfaces/mpi that includes this is compiled once for each. HOCKET_MPI_MPICH
-// says that it is MPICH's, whose handles are integers; those of the standard are pointers. Handles
-// of a program's own objects are numbers of places in a table, in both.
+// Every source that includes this file is compiled twice. Without a macro it is for the standard's
+// interface, whose handles are pointers. With HOCKET_MPI_MPICH it is for MPICH's interface, whose
+// handles are integers. In both, the handle of an object that the program has made is its index in
+// a table.
 #pragma once
 
 #include <mpi.h>
@@ -34,19 +36,21 @@ Handle handle_of(int value) noexcept {
   return (Handle)(std::intptr_t)value;  // NOLINT
 }
 
-// Handles below are the interface's own; the table's begin there.
+// Handles below this are predefined by the interface. Handles of table entries begin here.
 #ifdef HOCKET_MPI_MPICH
 inline constexpr std::uint32_t kOwnHandles = 0xc0000000U;
 #else
 inline constexpr std::uint32_t kOwnHandles = 0x1000;
 #endif
 inline constexpr std::uint32_t kPredefined = 512;
-// Among its kind, a number below kPredefined for each predefined handle.
+// Returns the index of a predefined handle among the predefined handles of its kind. It is less
+// than kPredefined.
 constexpr std::uint32_t predefined_index(std::uint32_t value) noexcept {
   return (value & 0xff) | (value >> 31) << 8;
 }
 
-// Bytes and the mark of cancellation lie where each interface has room for them.
+// Stores the received bytes and the cancelled flag in the fields of a status, which differ between
+// the interfaces.
 inline void set_bytes(MPI_Status& status, std::uint64_t bytes, bool cancelled) noexcept {
   const auto low = static_cast<std::uint32_t>(bytes),
              high = static_cast<std::uint32_t>(bytes >> 32);

@@ -1,4 +1,6 @@
-// Attributes: what programs hang on communicators, types and windows.
+// Attributes: values that programs attach to communicators, types and windows.
+#include <algorithm>
+
 #include "interfaces/mpi/communicators.h"
 #include "interfaces/mpi/windows/window.h"
 #include "mpi_calls.h"
@@ -11,54 +13,114 @@ namespace {
 
 using Of = Keyval::Of;
 
+// Returns a keyval. A keyval that the program has freed stays valid while an attribute uses it.
 std::shared_ptr<Keyval> keyval_of(int keyval, Of of) {
   Process& p = process();
   const std::lock_guard lock(p.keyvals_mutex);
-  const auto found = p.keyvals.find(keyval);
-  require(found != p.keyvals.end() && found->second->of == of,
-          MPI_ERR_KEYVAL,
-          "keyval is none of this kind");
-  return found->second;
+  const auto place = p.keyvals.find(keyval);
+  auto found = place == p.keyvals.end() ? nullptr : place->second.any.lock();
+  require(found != nullptr && found->of == of, MPI_ERR_KEYVAL, "keyval is none of this kind");
+  return found;
 }
 
 int add(Keyval made) {
   Process& p = process();
   const std::lock_guard lock(p.keyvals_mutex);
-  p.keyvals[p.next_keyval] = std::make_shared<Keyval>(made);
+  auto owner = std::make_shared<Keyval>(made);
+  p.keyvals[p.next_keyval] = {owner, owner};
   return p.next_keyval++;
 }
 void free_keyval(int* keyval, Of of) {
   keyval_of(*keyval, of);
   Process& p = process();
   const std::lock_guard lock(p.keyvals_mutex);
-  p.keyvals.erase(*keyval);
+  p.keyvals[*keyval].owner.reset();
   *keyval = MPI_KEYVAL_INVALID;
+}
+
+Attributes::iterator find(Attributes& all, int keyval) {
+  return std::find_if(
+      all.begin(), all.end(), [&](const Attribute& one) { return one.keyval == keyval; });
 }
 
 void check(int code) {
   if (code != MPI_SUCCESS) throw Failure{code};
 }
 
-void drop(const Attribute& attribute, MPI_Comm handle, int keyval) {
-  const Keyval& k = *attribute.keyval;
-  if (k.drop != MPI_COMM_NULL_DELETE_FN) {
-    check(k.drop(handle, keyval, attribute.value, k.extra_state));
-  }
+// These functions call the program's delete function. They have different names, because handles
+// have one type in MPICH's interface.
+auto dropping_of_comm(MPI_Comm comm) {
+  return [comm](const Attribute& a) {
+    if (a.kind->drop == MPI_COMM_NULL_DELETE_FN) return;
+    check(a.kind->drop(comm, a.keyval, a.value, a.kind->extra_state));
+  };
 }
-void drop(const Attribute& attribute, MPI_Datatype handle, int keyval, bool) {
-  const Keyval& k = *attribute.keyval;
-  if (k.drop_of_type != MPI_TYPE_NULL_DELETE_FN) {
-    check(k.drop_of_type(handle, keyval, attribute.value, k.extra_state));
-  }
+auto dropping_of_type(MPI_Datatype type) {
+  return [type](const Attribute& a) {
+    if (a.kind->drop_of_type == MPI_TYPE_NULL_DELETE_FN) return;
+    check(a.kind->drop_of_type(type, a.keyval, a.value, a.kind->extra_state));
+  };
 }
-void drop(const Attribute& attribute, const Window& window, int keyval) {
-  const Keyval& k = *attribute.keyval;
-  if (k.drop_of_win != MPI_WIN_NULL_DELETE_FN) {
-    check(k.drop_of_win(window.handle, keyval, attribute.value, k.extra_state));
+auto dropping_of_win(MPI_Win win) {
+  return [win](const Attribute& a) {
+    if (a.kind->drop_of_win == MPI_WIN_NULL_DELETE_FN) return;
+    check(a.kind->drop_of_win(win, a.keyval, a.value, a.kind->extra_state));
+  };
+}
+
+// Removes an attribute after `drop`, which calls the program's delete function. That function may
+// change the attributes, so `one` is a copy. If it fails, the attribute stays.
+template <typename Drop>
+void remove(Attributes& all, Attribute one, Drop drop) {
+  drop(one);
+  if (const auto place = find(all, one.keyval); place != all.end()) all.erase(place);
+}
+template <typename Drop>
+void remove_all(Attributes& all, Drop drop) {
+  while (!all.empty()) remove(all, all.back(), drop);
+}
+template <typename Drop>
+void remove(Attributes& all, int keyval, Of of, Drop drop) {
+  keyval_of(keyval, of);
+  const auto found = find(all, keyval);
+  require(found != all.end(), MPI_ERR_KEYVAL, "the object has no such attribute");
+  remove(all, *found, drop);
+}
+
+template <typename Drop>
+void set(Attributes& all, int keyval, Of of, void* value, Drop drop) {
+  const auto kind = keyval_of(keyval, of);
+  if (const auto old = find(all, keyval); old != all.end()) remove(all, *old, drop);
+  all.push_back({keyval, kind, value});
+}
+
+void get(Attributes& all, int keyval, Of of, void* value, int* flag) {
+  keyval_of(keyval, of);
+  const auto found = find(all, keyval);
+  *flag = found != all.end();
+  if (*flag) *static_cast<void**>(value) = found->value;
+}
+
+// Copies all attributes. `copy` calls the program's copy function, which may leave an attribute
+// out.
+template <typename Copy>
+void copy_all(const Attributes& from, Attributes& to, Copy copy) {
+  for (const Attribute& one : Attributes(from)) {
+    int flag = 0;
+    void* value = nullptr;
+    check(copy(one, &value, &flag));
+    if (flag) to.push_back({one.keyval, one.kind, value});
   }
 }
 
-// A predefined attribute of a communicator; null: there is no such attribute.
+// Replaces predefined copy functions that only copy the value, such as MPI_COMM_DUP_FN.
+int duplicate_value(const Attribute& one, void** value, int* flag) {
+  *value = one.value;
+  *flag = 1;
+  return MPI_SUCCESS;
+}
+
+// Returns a predefined attribute of a communicator; null if the keyval is not predefined.
 const int* predefined_attribute(int keyval) {
   static int tag_ub, io, host, global, last_code, universe, appnum;
   tag_ub = 0x7fffffff;
@@ -81,58 +143,25 @@ const int* predefined_attribute(int keyval) {
 }  // namespace
 
 void copy_attributes(Comm& from, Comm& to) {
-  for (const auto& [keyval, attribute] : from.attributes) {
-    const Keyval& k = *attribute.keyval;
-    int flag = 0;
-    void* value = nullptr;
-    if (k.copy == MPI_COMM_NULL_COPY_FN) continue;
-    if (k.copy == MPI_COMM_DUP_FN) {
-      flag = 1;
-      value = attribute.value;
-    } else {
-      check(k.copy(from.handle, keyval, k.extra_state, attribute.value, &value, &flag));
-    }
-    if (flag) to.attributes[keyval] = {attribute.keyval, value};
-  }
+  copy_all(from.attributes, to.attributes, [&](const Attribute& a, void** value, int* flag) {
+    if (a.kind->copy == MPI_COMM_NULL_COPY_FN) return MPI_SUCCESS;
+    if (a.kind->copy == MPI_COMM_DUP_FN) return duplicate_value(a, value, flag);
+    return a.kind->copy(from.handle, a.keyval, a.kind->extra_state, a.value, value, flag);
+  });
 }
 void copy_attributes(Type& from, MPI_Datatype handle, Type& to) {
-  for (const auto& [keyval, attribute] : from.attributes) {
-    const Keyval& k = *attribute.keyval;
-    int flag = 0;
-    void* value = nullptr;
-    if (k.copy_of_type == MPI_TYPE_NULL_COPY_FN) continue;
-    if (k.copy_of_type == MPI_TYPE_DUP_FN) {
-      flag = 1;
-      value = attribute.value;
-    } else {
-      check(k.copy_of_type(handle, keyval, k.extra_state, attribute.value, &value, &flag));
-    }
-    if (flag) to.attributes[keyval] = {attribute.keyval, value};
-  }
+  copy_all(from.attributes, to.attributes, [&](const Attribute& a, void** value, int* flag) {
+    if (a.kind->copy_of_type == MPI_TYPE_NULL_COPY_FN) return MPI_SUCCESS;
+    if (a.kind->copy_of_type == MPI_TYPE_DUP_FN) return duplicate_value(a, value, flag);
+    return a.kind->copy_of_type(handle, a.keyval, a.kind->extra_state, a.value, value, flag);
+  });
 }
 
-void delete_attributes(Comm& of) {
-  while (!of.attributes.empty()) {
-    const auto last = std::prev(of.attributes.end());
-    drop(last->second, of.handle, last->first);
-    of.attributes.erase(last);
-  }
-}
+void delete_attributes(Comm& of) { remove_all(of.attributes, dropping_of_comm(of.handle)); }
 void delete_attributes(Type& of, MPI_Datatype handle) {
-  while (!of.attributes.empty()) {
-    const auto last = std::prev(of.attributes.end());
-    drop(last->second, handle, last->first, true);
-    of.attributes.erase(last);
-  }
+  remove_all(of.attributes, dropping_of_type(handle));
 }
-
-void delete_attributes(Window& of) {
-  while (!of.attributes.empty()) {
-    const auto last = std::prev(of.attributes.end());
-    drop(last->second, of, last->first);
-    of.attributes.erase(last);
-  }
-}
+void delete_attributes(Window& of) { remove_all(of.attributes, dropping_of_win(of.handle)); }
 
 }  // namespace hocket::mpi
 
@@ -146,12 +175,7 @@ void Comm_create_keyval(MPI_Comm_copy_attr_function* copy,
 }
 void Comm_free_keyval(int* keyval) { free_keyval(keyval, Of::kComms); }
 void Comm_set_attr(MPI_Comm comm, int keyval, void* value) {
-  Comm& of = comm_of(comm);
-  const auto key = keyval_of(keyval, Of::kComms);
-  if (const auto old = of.attributes.find(keyval); old != of.attributes.end()) {
-    drop(old->second, comm, keyval);
-  }
-  of.attributes[keyval] = {key, value};
+  set(comm_of(comm).attributes, keyval, Of::kComms, value, dropping_of_comm(comm));
 }
 void Comm_get_attr(MPI_Comm comm, int keyval, void* value, int* flag) {
   Comm& of = comm_of(comm);
@@ -160,18 +184,10 @@ void Comm_get_attr(MPI_Comm comm, int keyval, void* value, int* flag) {
     *flag = 1;
     return;
   }
-  keyval_of(keyval, Of::kComms);
-  const auto found = of.attributes.find(keyval);
-  *flag = found != of.attributes.end();
-  if (*flag) *static_cast<void**>(value) = found->second.value;
+  get(of.attributes, keyval, Of::kComms, value, flag);
 }
 void Comm_delete_attr(MPI_Comm comm, int keyval) {
-  Comm& of = comm_of(comm);
-  keyval_of(keyval, Of::kComms);
-  const auto found = of.attributes.find(keyval);
-  require(found != of.attributes.end(), MPI_ERR_KEYVAL, "comm has no such attribute");
-  drop(found->second, comm, keyval);
-  of.attributes.erase(keyval);
+  remove(comm_of(comm).attributes, keyval, Of::kComms, dropping_of_comm(comm));
 }
 void Keyval_create(MPI_Copy_function* copy,
                    MPI_Delete_function* drop,
@@ -195,27 +211,13 @@ void Type_create_keyval(MPI_Type_copy_attr_function* copy,
 }
 void Type_free_keyval(int* keyval) { free_keyval(keyval, Of::kTypes); }
 void Type_set_attr(MPI_Datatype datatype, int keyval, void* value) {
-  Type& of = type_object(datatype);
-  const auto key = keyval_of(keyval, Of::kTypes);
-  if (const auto old = of.attributes.find(keyval); old != of.attributes.end()) {
-    drop(old->second, datatype, keyval, true);
-  }
-  of.attributes[keyval] = {key, value};
+  set(type_object(datatype).attributes, keyval, Of::kTypes, value, dropping_of_type(datatype));
 }
 void Type_get_attr(MPI_Datatype datatype, int keyval, void* value, int* flag) {
-  Type& of = type_object(datatype);
-  keyval_of(keyval, Of::kTypes);
-  const auto found = of.attributes.find(keyval);
-  *flag = found != of.attributes.end();
-  if (*flag) *static_cast<void**>(value) = found->second.value;
+  get(type_object(datatype).attributes, keyval, Of::kTypes, value, flag);
 }
 void Type_delete_attr(MPI_Datatype datatype, int keyval) {
-  Type& of = type_object(datatype);
-  keyval_of(keyval, Of::kTypes);
-  const auto found = of.attributes.find(keyval);
-  require(found != of.attributes.end(), MPI_ERR_KEYVAL, "datatype has no such attribute");
-  drop(found->second, datatype, keyval, true);
-  of.attributes.erase(keyval);
+  remove(type_object(datatype).attributes, keyval, Of::kTypes, dropping_of_type(datatype));
 }
 
 void Win_create_keyval(MPI_Win_copy_attr_function*,
@@ -226,12 +228,7 @@ void Win_create_keyval(MPI_Win_copy_attr_function*,
 }
 void Win_free_keyval(int* keyval) { free_keyval(keyval, Of::kWindows); }
 void Win_set_attr(MPI_Win win, int keyval, void* value) {
-  const auto of = window_of(win);
-  const auto key = keyval_of(keyval, Of::kWindows);
-  if (const auto old = of->attributes.find(keyval); old != of->attributes.end()) {
-    drop(old->second, *of, keyval);
-  }
-  of->attributes[keyval] = {key, value};
+  set(window_of(win)->attributes, keyval, Of::kWindows, value, dropping_of_win(win));
 }
 void Win_get_attr(MPI_Win win, int keyval, void* value, int* flag) {
   const auto of = window_of(win);
@@ -240,18 +237,10 @@ void Win_get_attr(MPI_Win win, int keyval, void* value, int* flag) {
     *flag = 1;
     return;
   }
-  keyval_of(keyval, Of::kWindows);
-  const auto found = of->attributes.find(keyval);
-  *flag = found != of->attributes.end();
-  if (*flag) *static_cast<void**>(value) = found->second.value;
+  get(of->attributes, keyval, Of::kWindows, value, flag);
 }
 void Win_delete_attr(MPI_Win win, int keyval) {
-  const auto of = window_of(win);
-  keyval_of(keyval, Of::kWindows);
-  const auto found = of->attributes.find(keyval);
-  require(found != of->attributes.end(), MPI_ERR_KEYVAL, "win has no such attribute");
-  drop(found->second, *of, keyval);
-  of->attributes.erase(keyval);
+  remove(window_of(win)->attributes, keyval, Of::kWindows, dropping_of_win(win));
 }
 
 }  // namespace hocket::mpi::call
@@ -259,8 +248,8 @@ void Win_delete_attr(MPI_Win win, int keyval) {
 #ifdef HOCKET_MPI_MPICH
 #pragma GCC visibility push(default)
 extern "C" {
-// Variables and a function that MPICH's interface has where the standard's has numbers.
-int* const MPI_UNWEIGHTED = new int(0);     // NOLINT: an address that is no other's
+// In MPICH's interface these are variables and a function. In the standard's they are constants.
+int* const MPI_UNWEIGHTED = new int(0);     // NOLINT: a unique address
 int* const MPI_WEIGHTS_EMPTY = new int(0);  // NOLINT
 int MPI_DUP_FN(MPI_Comm, int, void*, void* value_in, void* value_out, int* flag) {
   *static_cast<void**>(value_out) = value_in;

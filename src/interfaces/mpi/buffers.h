@@ -1,4 +1,4 @@
-// A program's buffers as bytes, which hocket's calls take.
+// Converts a program's buffers to arrays of bytes, which hocket's calls take.
 #pragma once
 
 #include <algorithm>
@@ -23,10 +23,16 @@ inline std::byte* at(void* buffer, std::int64_t offset) noexcept {
   return reinterpret_cast<std::byte*>(reinterpret_cast<std::intptr_t>(buffer) + offset);
 }
 
-// Bytes of `count` elements; throws if the count is negative or they are too many.
+// Returns the bytes of `count` elements. Throws if the count is negative, or the product does not
+// fit.
 std::int64_t bytes_of(const Datatype& type, std::int64_t count);
 
-// To be sent: the program's memory where it lies in one piece, else packed. A value; shares copies.
+// Throws if the buffer is MPI_IN_PLACE, or null although it may not be MPI_BOTTOM. MPI_BOTTOM is
+// null. It is allowed only with types whose displacements are absolute addresses.
+void require_buffer(const void* buffer, bool may_be_bottom);
+
+// Data to send: the program's memory if it is contiguous, else a packed copy. A value; its copies
+// share the packed memory.
 struct Sent {
   const std::byte* data = nullptr;
   std::int64_t bytes = 0;
@@ -38,7 +44,8 @@ struct Sent {
 };
 Sent outgoing(const void* buffer, std::int64_t count, const Datatype& type);
 
-// To be received into, in the same way; `take` unpacks what has come.
+// Memory to receive into: the program's memory if it is contiguous. Otherwise it is memory of
+// hocket's own, which `take` unpacks.
 struct Space {
   std::byte* data = nullptr;
   std::int64_t bytes = 0;

@@ -1,5 +1,5 @@
-// Parameter types of functions behind two exported ones, one with int counts and one with large
-// ones.
+// Parameter types of functions that carry two exported calls: one with int counts, and the `_c`
+// form with large counts.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,15 @@
 #include <vector>
 
 #include "interfaces/mpi/abi.h"
-#include "interfaces/mpi/pending.h"
+#include "interfaces/mpi/messages/pending.h"
 
 namespace hocket::mpi {
 
-// A value: a program's array of counts or displacements. It must outlive what uses it.
+// A view of a program's array of counts or displacements, of int or 64 bits. The array must outlive
+// it.
 class Counts {
  public:
-  Counts(const int* values) noexcept : narrow_(values) {}         // NOLINT: as they come
+  Counts(const int* values) noexcept : narrow_(values) {}         // NOLINT: implicit
   Counts(const std::int64_t* values) noexcept : wide_(values) {}  // NOLINT
   Counts(const long long* values) noexcept                        // NOLINT
       : wide_(reinterpret_cast<const std::int64_t*>(values)) {}
@@ -35,7 +36,8 @@ class Counts {
   const std::int64_t* wide_ = nullptr;
 };
 
-// A value: where a number is to be written. One that does not fit becomes MPI_UNDEFINED.
+// A view of an output argument of int or 64 bits. In an int, a number that does not fit becomes
+// MPI_UNDEFINED.
 class CountOut {
  public:
   CountOut(int* place) noexcept : narrow_(place) {}                                       // NOLINT
@@ -59,7 +61,7 @@ class CountOut {
   std::int64_t* wide_ = nullptr;
 };
 
-// A value: an operator's function, of one form or the other.
+// An operator's function, with int or large counts. A value.
 struct OpFunction {
   OpFunction(MPI_User_function* f) noexcept : narrow(f) {}  // NOLINT
   OpFunction(MPI_User_function_c* f) noexcept : wide(f) {}  // NOLINT
@@ -67,7 +69,7 @@ struct OpFunction {
   MPI_User_function_c* wide = nullptr;
 };
 
-// A value: a function of a data representation, of one form or the other.
+// A conversion function of a data representation, with int or large counts. A value.
 struct ConversionFunction {
   ConversionFunction(MPI_Datarep_conversion_function* f) noexcept : narrow(f) {}  // NOLINT
   ConversionFunction(MPI_Datarep_conversion_function_c* f) noexcept : wide(f) {}  // NOLINT

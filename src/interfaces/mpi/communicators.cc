@@ -6,6 +6,7 @@
 #include "interfaces/mpi/collectives/collective.h"
 #include "interfaces/mpi/entry.h"
 #include "interfaces/mpi/join.h"
+#include "interfaces/mpi/threads.h"
 #include "mpi_calls.h"
 
 namespace hocket::mpi {
@@ -39,7 +40,7 @@ std::shared_ptr<Communicator> share(Communicator made) {
   return std::make_shared<Communicator>(std::move(made));
 }
 
-// The members of `net`, a part of the parent's, on each side.
+// Sets the local and remote groups of a communicator whose ranks are some of the parent's.
 void set_groups(Comm& made, const Comm& parent) {
   std::vector<int> ours, theirs;
   const auto all = parent.net->world_ranks();
@@ -79,7 +80,7 @@ std::shared_ptr<Comm> derive(Comm& parent, Communicator net, std::uint32_t conte
   return made;
 }
 
-// The order of ranks by key, each side of two groups by itself.
+// Returns this rank's key for hocket's split. It keeps each group of an intercommunicator together.
 int ordered_key(Comm& parent, int key) {
   if (!parent.is_inter()) return key;
   struct Choice {
@@ -120,26 +121,6 @@ std::shared_ptr<Comm> duplicate(Comm& parent) {
   return made;
 }
 
-void agree(Comm& comm, const std::function<void()>& act) {
-  int code = MPI_SUCCESS;
-  try {
-    act();
-  } catch (...) {
-    code = code_of_caught();
-  }
-  std::int32_t of_any = class_of(code);
-  const ArrayView all(&of_any, 1, DType::kInt32);
-  const ReduceOptions largest{.op = ReduceOp::kMax};
-  Pending pending = run(
-      How::kBlocking,
-      comm,
-      [&] { comm.net->all_reduce(all, largest); },
-      [&] { return comm.net->all_reduce_async(all, largest); },
-      {});
-  pending.wait();
-  if (code != MPI_SUCCESS) throw Failure{code};
-  require(of_any == MPI_SUCCESS, of_any, "the call failed on another rank");
-}
 bool is_on_one_host(const Comm& comm) {
   const auto hosts = comm.net->hosts();
   return std::all_of(hosts.begin(), hosts.end(), [&](int host) { return host == hosts[0]; });
@@ -150,6 +131,47 @@ const Info* hints_of(MPI_Info handle) {
   require(found != nullptr, MPI_ERR_INFO, "info is no info object");
   return found;
 }
+
+namespace {
+
+// A freed communicator that has a world of its own. If this rank left that world at once, calls
+// that other ranks have not begun would fail. So it stays until all ranks have freed the
+// communicator.
+struct Freed {
+  std::shared_ptr<Comm> comm;
+  Work by_all;  // a barrier
+};
+struct FreedComms {
+  std::mutex mutex;
+  std::vector<Freed> waiting;
+};
+FreedComms& freed_comms() {
+  static FreedComms& made = *new FreedComms();  // NOLINT: it outlives what the program destroys
+  return made;
+}
+
+// Releases a communicator. Does not wait for other ranks, because ranks may free their
+// communicators in different orders.
+void release(std::shared_ptr<Comm> last) {
+  FreedComms& freed = freed_comms();
+  const std::lock_guard lock(freed.mutex);
+  std::erase_if(freed.waiting, [](Freed& one) { return one.by_all.test(); });
+  if (last->world == nullptr) return;
+  try {
+    const std::lock_guard starting(last->starting);
+    Work by_all = last->net->barrier_async();
+    freed.waiting.push_back({std::move(last), std::move(by_all)});
+  } catch (const Error&) {  // a rank is lost, so the others' calls have ended
+  }
+}
+
+}  // namespace
+
+OwnComm::OwnComm(MPI_Comm parent)
+    : handle_(new const MPI_Comm(publish(duplicate(comm_of(parent)))), [](const MPI_Comm* handle) {
+        release(process().comms.remove(*handle));
+        delete handle;  // NOLINT: shared_ptr's own
+      }) {}
 
 void add_first_communicators(Process& p) {
   Communicator& net = p.world->communicator();
@@ -210,23 +232,87 @@ void Comm_compare(MPI_Comm comm1, MPI_Comm comm2, int* result) {
 
 void Comm_dup(MPI_Comm comm, MPI_Comm* newcomm) {
   Comm& old = comm_of(comm);
+  *newcomm = MPI_COMM_NULL;
   auto made = duplicate(old);
   Comm& fresh = *made;
-  *newcomm = publish(std::move(made));
-  copy_attributes(old, fresh);
+  MPI_Comm handle = publish(std::move(made));
+  try {
+    copy_attributes(old, fresh);
+  } catch (...) {
+    Comm_free(&handle);
+    throw;
+  }
+  *newcomm = handle;
 }
 void Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
   Comm_dup(comm, newcomm);
   if (info != MPI_INFO_NULL) Comm_set_info(*newcomm, info);
 }
-// The others are waited for here already, where MPI may wait later.
+namespace {
+
+// The state of a duplicate that is being made.
+struct Duplicating {
+  std::atomic<bool> is_over{false};
+  int code = MPI_SUCCESS;  // written before is_over
+};
+
+// Returns all processes of a communicator, in the order of its ranks.
+std::vector<int> all_members(const Comm& comm) {
+  if (!comm.is_inter()) return comm.local->members;
+  const bool is_first = comm.first_local < comm.first_remote;
+  std::vector<int> all = is_first ? comm.local->members : comm.remote->members;
+  const auto& behind = is_first ? comm.remote->members : comm.local->members;
+  all.insert(all.end(), behind.begin(), behind.end());
+  return all;
+}
+
+}  // namespace
+
+// A separate thread makes the duplicate, by messages that no other call uses. Ranks may make calls
+// of `comm` meanwhile, and may duplicate several communicators in different orders.
 void Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) {
-  Comm_dup(comm, newcomm);
-  hand_out(request, {}, Scope{comm});
+  Comm& old = comm_of(comm);
+  *newcomm = MPI_COMM_NULL;
+  auto made = std::make_shared<Comm>();
+  {
+    const std::lock_guard lock(old.starting);
+    made->context = next_context(old);
+  }
+  made->local = old.local;
+  made->remote = old.remote;
+  made->rank = old.rank;
+  made->first_local = old.first_local;
+  made->first_remote = old.first_remote;
+  made->errhandler = old.errhandler;
+  made->session = old.session;
+  made->topology = old.topology;
+  made->info = std::make_shared<Info>(*old.info);
+  copy_attributes(old, *made);
+  const auto state = std::make_shared<Duplicating>();
+  hand_out_polled(
+      request,
+      [state] {
+        if (!state->is_over) return false;
+        if (state->code != MPI_SUCCESS) throw Failure{state->code};
+        return true;
+      },
+      Scope{comm});
+  *newcomm = publish(made);
+  start_thread([state, made, members = all_members(old)] {
+    try {
+      const auto joined = join(members, meeting(made->context, 0, members));
+      made->world = joined->world;
+      made->net = joined->net;
+      if (made->is_inter() || made->topology != nullptr) make_inner(*made);
+    } catch (...) {
+      state->code = code_of_caught();
+    }
+    state->is_over = true;
+  }).detach();
 }
 void Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request) {
-  Comm_dup_with_info(comm, info, newcomm);
-  hand_out(request, {}, Scope{comm});
+  Comm_idup(comm, newcomm, request);
+  if (info != MPI_INFO_NULL) Comm_set_info(*newcomm, info);
 }
 
 void Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
@@ -234,7 +320,8 @@ void Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
   *newcomm = publish(split(comm_of(comm), color == MPI_UNDEFINED ? -1 : color, key));
 }
 namespace {
-// The one resource that ranks can be told apart by is the host's memory.
+// Returns whether the call splits by host. The host's memory is the only hardware resource by which
+// it can split.
 bool is_by_host(int split_type, MPI_Info info) {
   if (split_type == MPI_COMM_TYPE_SHARED) return true;
   if (split_type != MPI_COMM_TYPE_HW_GUIDED && split_type != MPI_COMM_TYPE_RESOURCE_GUIDED) {
@@ -267,7 +354,8 @@ void Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) {
             MPI_ERR_GROUP,
             "group has a process that is not in comm");
   }
-  // The two sides of an intercommunicator have groups of their own, which are put together.
+  // On an intercommunicator each side passes its own group. The two groups form the new
+  // communicator.
   if (is_member) color = c.is_inter() ? 0 : c.local->find(g.members.front());
   *newcomm = publish(split(c, color, is_member ? key : 0));
 }
@@ -362,16 +450,14 @@ void Comm_free(MPI_Comm* comm) {
   Comm& c = comm_of(*comm);
   require(*comm != MPI_COMM_WORLD && *comm != MPI_COMM_SELF, MPI_ERR_COMM, "comm is predefined");
   delete_attributes(c);
-  auto last = process().comms.remove(*comm);
-  if (last->world != nullptr) {  // the others may be at work in it
-    try {
-      last->net->barrier();
-    } catch (const Error&) {  // whoever is lost needs it no more
-    }
-  }
+  release(process().comms.remove(*comm));
   *comm = MPI_COMM_NULL;
 }
-void Comm_disconnect(MPI_Comm* comm) { Comm_free(comm); }
+// Waits first for this rank's messages and collectives, also for those whose requests were freed.
+void Comm_disconnect(MPI_Comm* comm) {
+  wait_for_all_of(shared_comm(*comm));
+  Comm_free(comm);
+}
 
 void Comm_set_name(MPI_Comm comm, const char* name) {
   comm_of(comm).name = std::string(name).substr(0, MPI_MAX_OBJECT_NAME - 1);
@@ -385,7 +471,9 @@ void Comm_get_name(MPI_Comm comm, char* name, int* resultlen) {
 void Comm_set_info(MPI_Comm comm, MPI_Info info) {
   const auto given = process().infos.share(info);
   require(given != nullptr, MPI_ERR_INFO, "info is no info object");
-  for (const auto& [key, value] : given->entries) comm_of(comm).info->set(key, value);
+  for (const auto& [key, value] : given->entries) {
+    if (key.starts_with("mpi_")) comm_of(comm).info->set(key, value);  // others are no hints
+  }
 }
 void Comm_get_info(MPI_Comm comm, MPI_Info* info) {
   *info = process().infos.add(std::make_shared<Info>(*comm_of(comm).info));

@@ -1,7 +1,6 @@
-// Making communicators, and what they hold beside ranks.
+// Making communicators, and their hints and attributes.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -10,17 +9,17 @@
 namespace hocket::mpi {
 
 void add_first_communicators(Process& of);
-// Gives a new communicator its handle; null where this process is no member.
+// Returns the handle of a new communicator. Null, for a process that is no member, gives
+// MPI_COMM_NULL.
 MPI_Comm publish(std::shared_ptr<Comm> made);
-// One of `parent`'s ranks of equal color, ordered by key; null where the color is negative.
+// Makes a communicator of `parent`'s ranks with the same color, ordered by key. Null if the color
+// is negative.
 std::shared_ptr<Comm> split(Comm& parent, int color, int key);
 std::shared_ptr<Comm> duplicate(Comm& parent);
 void make_inner(Comm& comm);
 
-// Makes all ranks wait for each other. If `act` threw on one, all throw an error of that class.
-void agree(Comm& comm, const std::function<void()>& act);
 bool is_on_one_host(const Comm& comm);
-// Returns what a program gave as hints; null for MPI_INFO_NULL. Throws MPI_ERR_INFO.
+// Returns the info object of hints; null for MPI_INFO_NULL. Throws MPI_ERR_INFO.
 const Info* hints_of(MPI_Info handle);
 
 void copy_attributes(Comm& from, Comm& to);

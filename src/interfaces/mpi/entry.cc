@@ -27,6 +27,7 @@ void abort_job(const std::shared_ptr<Comm>& comm, const std::string& why, int co
   const int status = code > 0 && code < 256 ? code : 1;
   try {
     tell_end(why);
+    announce_failure();
     if (process().world != nullptr) process().world->communicator().abort(why);
     if (comm != nullptr) comm->net->abort(why);
   } catch (const std::exception&) {  // the process ends in any case
@@ -36,10 +37,14 @@ void abort_job(const std::shared_ptr<Comm>& comm, const std::string& why, int co
 
 namespace {
 
-// The communicator to which an error counts that belongs to no other one.
+// Returns the communicator whose error handler is called for an error that belongs to no object.
+// Since MPI 4 this is MPI_COMM_SELF. Before MPI 4 it was MPI_COMM_WORLD, and older programs set its
+// handler.
 std::shared_ptr<Comm> comm_told(const Scope& scope) {
-  auto comm = process().comms.share(scope.comm);
-  return comm != nullptr ? comm : process().comms.share(MPI_COMM_SELF);
+  if (auto comm = process().comms.share(scope.comm)) return comm;
+  auto self = process().comms.share(MPI_COMM_SELF);
+  const bool is_as_made = self->errhandler->kind == Errhandler::Kind::kFatal;
+  return is_as_made ? process().comms.share(MPI_COMM_WORLD) : self;
 }
 
 }  // namespace
@@ -74,7 +79,7 @@ int tell_handler(const char* function, const Scope& scope, int code) {
         MPI_Comm handle = comm->handle;
         handler->function(&handle, &told);
       }
-      return code;
+      return told;
     }
     case Errhandler::Kind::kFatal:
     case Errhandler::Kind::kAbort:
@@ -100,7 +105,14 @@ MPI_Errhandler handle_of_errhandler(const std::shared_ptr<Errhandler>& handler) 
 }
 
 int caught(const char* function, const Scope& scope) noexcept {
-  return tell_handler(function, scope, code_of_caught());
+  Scope told = scope;
+  try {
+    throw;
+  } catch (const Failure& failure) {
+    if (scope.comm == MPI_COMM_NULL) told.comm = failure.comm;
+  } catch (...) {  // its code is found below
+  }
+  return tell_handler(function, told, code_of_caught());
 }
 
 int not_carried(const char* function, const Scope& scope) noexcept {
@@ -115,7 +127,7 @@ void fill(MPI_Status* status, const Outcome& outcome) noexcept {
   if (status == MPI_STATUS_IGNORE) return;
   status->MPI_SOURCE = outcome.source;
   status->MPI_TAG = outcome.tag;
-  // An empty status has no error; other calls that complete one request leave the field alone.
+  // An empty status has no error. Other calls that complete one request leave MPI_ERROR unchanged.
   if (outcome.source == MPI_ANY_SOURCE) status->MPI_ERROR = MPI_SUCCESS;
   set_bytes(*status, outcome.bytes, outcome.cancelled);
 }
@@ -133,6 +145,13 @@ void hand_out(MPI_Request* request, Pending pending, const Scope& scope) {
   *request = process().requests.add(std::move(made));
 }
 
+void hand_out_polled(MPI_Request* request, std::function<bool()> poll, const Scope& scope) {
+  auto made = std::make_shared<Request>();
+  made->poll = std::move(poll);
+  made->comm = process().comms.share(scope.comm);
+  *request = process().requests.add(std::move(made));
+}
+
 void hand_out_persistent(MPI_Request* request, std::function<Pending()> begin, const Scope& scope) {
   auto made = std::make_shared<Request>();
   made->restart = std::move(begin);
@@ -140,6 +159,23 @@ void hand_out_persistent(MPI_Request* request, std::function<Pending()> begin, c
   made->comm = process().comms.share(scope.comm);
   *request = process().requests.add(std::move(made));
 }
+
+namespace {
+std::vector<MPI_Datatype> handles_of(const std::vector<OwnHandle<MPI_Datatype>>& owners) {
+  std::vector<MPI_Datatype> made;
+  for (const auto& owner : owners) made.push_back(owner.get());
+  return made;
+}
+std::vector<OwnHandle<MPI_Datatype>> owners_of(const MPI_Datatype* types, std::size_t count) {
+  std::vector<OwnHandle<MPI_Datatype>> made;
+  for (std::size_t i = 0; types != nullptr && i < count; ++i) {
+    made.emplace_back(types[i], process().types);
+  }
+  return made;
+}
+}  // namespace
+OwnTypes::OwnTypes(const MPI_Datatype* types, std::size_t count)
+    : owners_(owners_of(types, count)), handles_(handles_of(owners_).data(), owners_.size()) {}
 
 ArrayLengths lengths_among_all(MPI_Comm comm, const void* sendbuf) {
   const std::size_t peers = comm_of(comm).peers().members.size();
@@ -164,9 +200,9 @@ ArrayLengths lengths_of_neighbours(MPI_Comm comm) {
   return {.sent = c.topology->destinations.size(), .received = c.topology->sources.size()};
 }
 
-// --- Error handlers ------------------------------------------------------------------------------
-
 }  // namespace hocket::mpi
+
+// --- Error handlers ------------------------------------------------------------------------------
 
 namespace hocket::mpi::call {
 
@@ -185,6 +221,15 @@ void Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler errhandler) {
 }
 void Comm_get_errhandler(MPI_Comm comm, MPI_Errhandler* errhandler) {
   *errhandler = handle_of_errhandler(comm_of(comm).errhandler);
+}
+void Errhandler_create(MPI_Comm_errhandler_function* function, MPI_Errhandler* errhandler) {
+  Comm_create_errhandler(function, errhandler);
+}
+void Errhandler_set(MPI_Comm comm, MPI_Errhandler errhandler) {
+  Comm_set_errhandler(comm, errhandler);
+}
+void Errhandler_get(MPI_Comm comm, MPI_Errhandler* errhandler) {
+  Comm_get_errhandler(comm, errhandler);
 }
 void Errhandler_free(MPI_Errhandler* errhandler) {
   require(process().errhandlers.find(*errhandler) != nullptr,

@@ -1,4 +1,4 @@
-// The step between an exported function and the function that carries it.
+// The layer between an exported MPI function and the function that does its work.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "interfaces/mpi/failure.h"
+#include "interfaces/mpi/handles.h"
+#include "interfaces/mpi/messages/pending.h"
 #include "interfaces/mpi/objects.h"
-#include "interfaces/mpi/pending.h"
 
 namespace hocket::mpi {
 
-// Whose error handler is told. A value.
+// The object whose error handler is called on an error. A value.
 struct Scope {
   MPI_Comm comm = MPI_COMM_NULL;
   bool is_of_file = false;
@@ -23,11 +24,11 @@ struct Scope {
 };
 
 void require_running();
-// Reports the exception that is being handled to the error handler, and returns its code.
+// Reports the current exception to the error handler, and returns its code.
 int caught(const char* function, const Scope& scope) noexcept;
-// Tells the error handler of the scope, and returns the code; some handlers end the job.
+// Calls the error handler of the scope, and returns the code. Some handlers end the job.
 int tell_handler(const char* function, const Scope& scope, int code);
-// The handle by which a program knows a handler.
+// Returns the program's handle of an error handler.
 MPI_Errhandler handle_of_errhandler(const std::shared_ptr<Errhandler>& handler);
 int not_carried(const char* function, const Scope& scope) noexcept;
 
@@ -41,7 +42,7 @@ int guarded(const char* function, const Scope& scope, F&& f) noexcept {
     return caught(function, scope);
   }
 }
-// The same for functions that may be called before MPI_Init and after MPI_Finalize.
+// Does the same for functions that may be called before MPI_Init and after MPI_Finalize.
 template <typename F>
 int guarded_always(const char* function, const Scope& scope, F&& f) noexcept {
   try {
@@ -52,19 +53,26 @@ int guarded_always(const char* function, const Scope& scope, F&& f) noexcept {
   }
 }
 
-// Waits for what has begun, and fills the status.
+// Waits for a call that has begun, and fills the status.
 void complete(Pending pending, MPI_Status* status);
 void hand_out(MPI_Request* request, Pending pending, const Scope& scope);
+// Makes a request that has ended once `poll` returns true or throws.
+void hand_out_polled(MPI_Request* request, std::function<bool()> poll, const Scope& scope);
 void hand_out_persistent(MPI_Request* request, std::function<Pending()> begin, const Scope& scope);
 
-// Begins a partitioned message, or waits for its partitions.
+// Starts a partitioned request. Returns its message if the message can begin at once, else an empty
+// Pending. has_missing_partitions returns whether the message has not begun. It begins a receive
+// whose offer has come.
 Pending start_partitions(Request& request);
-bool has_missing_partitions(const Request& request);
+bool has_missing_partitions(Request& request);
+// Returns whether a request has ended, also by a failure, whose code its outcome has then. Never
+// blocks.
+bool is_over(Request& request);
 
 void fill(MPI_Status* status, const Outcome& outcome) noexcept;
 
 // Numbers of entries in the arrays of a collective call, such as counts: one for each rank or
-// neighbour. 0: the array need not be there on this rank.
+// neighbour. 0: the call does not read the array on this rank.
 struct ArrayLengths {
   std::size_t sent = 0, received = 0;
 };
@@ -73,7 +81,8 @@ ArrayLengths lengths_of_members(MPI_Comm comm);
 ArrayLengths lengths_at_root(MPI_Comm comm, int root);
 ArrayLengths lengths_of_neighbours(MPI_Comm comm);
 
-// A copy of an array for a persistent request, because the program may free its own. A value.
+// A copy of a program's array for a persistent request, because the program may free the array. A
+// value.
 template <typename T>
 class CopiedArray {
  public:
@@ -87,6 +96,47 @@ class CopiedArray {
  private:
   const T* values_;
   std::shared_ptr<const std::vector<T>> copy_;
+};
+
+// A second handle of an object, for a persistent request: the program may free its handle while the
+// request still needs the object. A value; copies share the second handle.
+template <typename Handle>
+class OwnHandle {
+ public:
+  template <typename Object>
+  OwnHandle(Handle handle, Handles<Object, Handle>& objects) : handle_(handle) {
+    // An invalid handle fails in its use.
+    if (!objects.is_own(handle) || objects.find(handle) == nullptr) return;
+    handle_ = objects.add(objects.share(handle));
+    end_ =
+        std::shared_ptr<void>(nullptr, [&objects, own = handle_](void*) { objects.remove(own); });
+  }
+  Handle get() const noexcept { return handle_; }
+
+ private:
+  Handle handle_;
+  std::shared_ptr<void> end_;
+};
+// Second handles for an array of types.
+class OwnTypes {
+ public:
+  OwnTypes(const MPI_Datatype* types, std::size_t count);
+  const MPI_Datatype* get() const noexcept { return handles_.get(); }
+
+ private:
+  std::vector<OwnHandle<MPI_Datatype>> owners_;
+  CopiedArray<MPI_Datatype> handles_;
+};
+
+// A duplicate of a communicator for a persistent collective request, because ranks may start such
+// requests in different orders. A value; copies share it.
+class OwnComm {
+ public:
+  explicit OwnComm(MPI_Comm parent);
+  MPI_Comm get() const noexcept { return *handle_; }
+
+ private:
+  std::shared_ptr<const MPI_Comm> handle_;
 };
 
 }  // namespace hocket::mpi

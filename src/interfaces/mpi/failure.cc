@@ -4,13 +4,15 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <string_view>
 
 #include "hocket/error.h"
 
 namespace hocket::mpi {
 namespace {
 
-// Texts are kept in turn; a code has the place of its text above the bits of its class.
+// The process keeps the last kTexts texts. A code has the index of its text in the bits above its
+// class.
 constexpr int kTexts = 1024;
 constexpr int kClassBits = 16;
 
@@ -20,7 +22,7 @@ struct Texts {
   int next = 0;
 };
 Texts& texts() {
-  static Texts made;
+  static Texts& made = *new Texts();  // NOLINT: it outlives what the program destroys
   return made;
 }
 
@@ -29,7 +31,7 @@ int class_of(ErrorCode code) {
     case ErrorCode::kInvalidArgument:
       return MPI_ERR_ARG;
     case ErrorCode::kPeerDied:
-      return MPI_ERR_PROC_ABORTED;
+      return MPIX_ERR_PROC_FAILED;
     case ErrorCode::kDeadlineExceeded:
     case ErrorCode::kDeadlock:
     case ErrorCode::kMismatch:
@@ -64,7 +66,9 @@ int code_of_caught() noexcept {
     } catch (const Failure& e) {
       return e.code;
     } catch (const Error& e) {
-      return code_with_text(class_of(e.code()), e.what());
+      const bool is_revoked = e.code() == ErrorCode::kAborted &&
+                              std::string_view(e.what()).find(kRevoked) != std::string_view::npos;
+      return code_with_text(is_revoked ? MPIX_ERR_REVOKED : class_of(e.code()), e.what());
     } catch (const std::bad_alloc&) {
       return MPI_ERR_NO_MEM;
     } catch (const std::exception& e) {
@@ -77,15 +81,15 @@ int code_of_caught() noexcept {
 
 namespace {
 
-// Classes and codes that the program has added, and its texts.
+// The error classes, codes and texts that the program has added.
 struct Added {
   std::mutex mutex;
   int next = MPI_ERR_LASTCODE + 1;
-  std::map<int, int> classes;  // by code; a class is its own
+  std::map<int, int> classes;  // by code; a class is a code, too
   std::map<int, std::string> texts;
 };
 Added& added() {
-  static Added made;
+  static Added& made = *new Added();  // NOLINT: it outlives what the program destroys
   return made;
 }
 
@@ -128,11 +132,16 @@ std::string text_of(int code) {
   if (!is_known(code)) fail(MPI_ERR_ARG, "errorcode is no error code: " + std::to_string(code));
   if (code == MPI_SUCCESS) return "MPI_SUCCESS: no error";
   const std::string name = name_of_class(class_of(code));
+  const std::string explanation = explanation_of(code);
+  return explanation.empty() ? name : name + ": " + explanation;
+}
+
+std::string explanation_of(int code) {
   const int place = (code >> kClassBits) - 1;
-  if (place < 0) return name;
+  if (place < 0 || place >= kTexts) return {};
   Texts& all = texts();
   const std::lock_guard lock(all.mutex);
-  return name + ": " + all.kept[static_cast<std::size_t>(place)];
+  return all.kept[static_cast<std::size_t>(place)];
 }
 
 int last_used_code() {
@@ -175,7 +184,7 @@ void Add_error_string(int errorcode, const char* string) {
 }
 
 namespace {
-// Takes one away that nothing else was made of.
+// Removes a class or code that the program added. Throws if it has a text, or codes of its class.
 void remove(int code, bool is_class) {
   require(is_of_program(code), MPI_ERR_ARG, "it is none that was added");
   const std::lock_guard lock(added().mutex);

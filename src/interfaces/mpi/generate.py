@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes the C interface of MPI out of interface.txt.
+"""Makes the C interface of MPI from the table interface.txt.
 
     generate.py standard|mpich FOLDER
 
 writes into FOLDER:
 
     mpi.h           the header of that binary interface
-    mpi_calls.h     declarations of the functions that src/interfaces/mpi has for what is carried
+    mpi_calls.h     declarations of the functions in src/interfaces/mpi that do the work
     mpi_entries.cc  the exported functions, with their large-count and PMPI_ forms
     mpi_tables.cc   the predefined handles with their names, error classes
 
@@ -26,9 +26,10 @@ HANDLES = ("Comm", "Group", "Datatype", "Op", "Request", "Message", "Info", "Err
            "Win", "File")
 TOOL_HANDLES = ("enum", "cvar_handle", "pvar_handle", "pvar_session", "event_registration",
                 "event_instance")
-# Objects with an error handler of their own; a call reports to that of its first such argument.
+# Objects with an error handler. A call reports an error to the handler of its first argument of
+# these types.
 REPORTING = ("MPI_Comm", "MPI_Win", "MPI_File", "MPI_Session")
-# Return types that are no error codes.
+# Return types other than error codes.
 VALUES = ("double", "MPI_Aint")
 
 STATUS = {
@@ -36,6 +37,14 @@ STATUS = {
     "mpich": "  int count_lo;\n  int count_hi_and_cancelled;\n  int MPI_SOURCE;\n  int MPI_TAG;\n"
              "  int MPI_ERROR;\n",
 }
+# MPICH's interface also has Fortran statuses, which have the layout of C's.
+FORTRAN_STATUSES = "\n".join([
+    "typedef MPI_Status MPI_F08_status;",
+    *(f"extern MPI_{kind}* MPI_{short}_STATUS{several}_IGNORE;"
+      for kind, short in (("Fint", "F"), ("F08_status", "F08")) for several in ("", "ES")),
+    *(f"int {profiling}MPI_Status_{there}2{here}(const MPI_{kinds[there]}* from, MPI_{kinds[here]}* to);"
+      for profiling in ("", "P") for kinds in [{"c": "Status", "f": "Fint", "f08": "F08_status"}]
+      for there in kinds for here in kinds if there != here)])
 CALLBACK_ALIASES = ("Comm", "Win", "File", "Session")
 
 
@@ -44,6 +53,7 @@ class Parameter:
     type: str  # "const int*": arrays are pointers here
     name: str
     tail: str = ""  # "[][3]"
+    is_array: bool = False
 
     @property
     def declared(self) -> str:
@@ -54,8 +64,9 @@ class Parameter:
 class Function:
     mark: str
     result: str
-    name: str  # without MPI_
-    parameters: tuple[Parameter, ...]  # types may have "|"
+    name: str  # without its prefix
+    parameters: tuple[Parameter, ...]  # "int|MPI_Count" is a type with two forms
+    prefix: str = "MPI_"  # MPIX_: an extension of MPICH or Open MPI
 
     @property
     def has_large_form(self) -> bool:
@@ -97,7 +108,7 @@ def parse_parameter(text: str) -> Parameter:
         suffix = "*"
     elif arrays:  # an array of arrays: char argv[][n], int ranges[][3]
         return Parameter(kind.strip(), name, arrays)
-    return Parameter(re.sub(r"\s*\*", "*", kind.strip()) + suffix, name)
+    return Parameter(re.sub(r"\s*\*", "*", kind.strip()) + suffix, name, is_array=suffix != "")
 
 
 def read(path: Path, abi: str) -> Interface:
@@ -122,9 +133,10 @@ def read(path: Path, abi: str) -> Interface:
 
 
 def parse_function(line: str) -> Function:
-    mark, result, name, arguments = re.fullmatch(r"(.) (\w+) MPI_(\w+)\((.*)\)", line).groups()
+    form = re.fullmatch(r"(.) (\w+) (MPIX?_)(\w+)\((.*)\)", line)
+    mark, result, prefix, name, arguments = form.groups()
     parts = [] if arguments == "void" else arguments.split(",")
-    return Function(mark, result, name, tuple(parse_parameter(p) for p in parts))
+    return Function(mark, result, name, tuple(parse_parameter(p) for p in parts), prefix)
 
 
 # --- The header -----------------------------------------------------------------------------------
@@ -164,10 +176,13 @@ def header(interface: Interface, abi: str) -> str:
               for name, result, arguments in interface.callbacks]
     for name in CALLBACK_ALIASES:
         lines.append(f"typedef MPI_{name}_errhandler_function MPI_{name}_errhandler_fn;")
+    lines.append("typedef MPI_Comm_errhandler_function MPI_Handler_function;")
     lines += [constant_line(c, abi) for c in interface.constants]
     for declaration in declarations(interface, abi):
-        lines += [f"{declaration.result} {prefix}{declaration.name}({declaration.list});"
-                  for prefix in ("MPI_", "PMPI_")]
+        lines += [f"{declaration.result} {profiling}{declaration.prefix}{declaration.name}"
+                  f"({declaration.list});" for profiling in ("", "P")]
+    if abi == "mpich":
+        lines.append(FORTRAN_STATUSES)
     lines += ["#if defined(__cplusplus)", "}", "#endif", "#endif", ""]
     return "\n".join(lines)
 
@@ -182,7 +197,7 @@ def declarations(interface: Interface, abi: str) -> list[Function]:
 
 
 def conversions(abi: str) -> list[tuple[Function, str]]:
-    """Handles to and from integers, with what does it."""
+    """Returns the functions that convert handles to and from integers, with their bodies."""
     made = []
     pairs = [("toint", "fromint", "int")] + [("c2f", "f2c", "MPI_Fint")] * (abi == "mpich")
     for name in HANDLES:
@@ -195,11 +210,11 @@ def conversions(abi: str) -> list[tuple[Function, str]]:
     return made
 
 
-# --- What is called -------------------------------------------------------------------------------
+# --- The declarations of the functions that do the work -------------------------------------------
 
 
 def core_type(kind: str) -> str:
-    """The type with which src/interfaces/mpi takes a parameter that has two forms."""
+    """Returns the type by which src/interfaces/mpi takes a parameter of int or large counts."""
     if "|" not in kind:
         return kind
     if kind.startswith("const"):
@@ -212,7 +227,7 @@ def core_type(kind: str) -> str:
 
 
 def families(interface: Interface) -> dict[str, tuple[Function, str]]:
-    """Immediate and persistent forms: name to the function that begins them, and which form it is."""
+    """Map the name of each immediate and persistent form to its function and the form."""
     made = {}
     for f in interface.functions:
         if f.mark == "*":
@@ -223,12 +238,12 @@ def families(interface: Interface) -> dict[str, tuple[Function, str]]:
 
 
 def begins(f: Function) -> list[Parameter]:
-    """The parameters of what begins: without the status or request."""
+    """Returns the parameters of the function that begins a call: without the status or request."""
     return [p for p in f.parameters if p.type != "MPI_Status*"]
 
 
 def calls_header(interface: Interface) -> str:
-    lines = ["// What src/interfaces/mpi has for the functions that are carried. Made by generate.py.",
+    lines = ["// The functions of src/interfaces/mpi that do the work of MPI's functions. Made by generate.py.",
              "#pragma once", '#include "interfaces/mpi/call_types.h"', "namespace hocket::mpi::call {"]
     for f in interface.functions:
         if f.mark == "-" or f.name.startswith("T_"):
@@ -246,11 +261,11 @@ def calls_header(interface: Interface) -> str:
 
 
 def scope(f: Function) -> str:
-    """The expression for the object whose error handler is told."""
+    """Returns the expression for the object whose error handler is called."""
     if f.name.startswith("File_") or f.name == "Register_datarep":
         of = {"MPI_File": "{}", "MPI_File*": "*{}"}
         files = [of[p.type].format(p.name) for p in f.parameters if p.type in of]
-        is_open = f.name == "File_open"  # its file is not there yet
+        is_open = f.name == "File_open"  # the call's file does not exist yet
         return f"Scope::of({files[0] if files and not is_open else 'MPI_FILE_NULL'})"
     if f.name == "Win_free":
         return "Scope{.win = *win}"
@@ -269,7 +284,7 @@ ARRAYS = ("const int*", "const MPI_Count*", "const MPI_Aint*", "const MPI_Dataty
 
 
 def lengths_of(f: Function) -> str:
-    """The expression for the lengths of a collective's arrays."""
+    """Returns the expression for the lengths of a collective's arrays."""
     if f.name.startswith("Neighbor"):
         return "lengths_of_neighbours(comm)"
     if f.name == "Reduce_scatter":
@@ -280,7 +295,7 @@ def lengths_of(f: Function) -> str:
 
 
 def tool_body(f: Function) -> str:
-    """A call of the tool interface, which has no variables, events and categories."""
+    """Returns the body of a tool interface call. There are no variables, events or categories."""
     names = ", ".join(p.name for p in f.parameters)
     if f.mark == "+":
         return f"return tool::{f.name[2:]}({names});"
@@ -296,10 +311,10 @@ def tool_body(f: Function) -> str:
 
 
 def body(f: Function, own: Function, family: dict[str, tuple[Function, str]]) -> str:
-    """`f`: the row of the table; `own`: the form of it that is exported."""
+    """Returns the body of an exported function. `f`: its row of the table; `own`: the exported form."""
     if f.name.startswith("T_"):
         return tool_body(f)
-    name = f'"MPI_{own.name}"'
+    name = f'"{own.prefix}{own.name}"'
     if f.name in family:
         begun, form = family[f.name]
         names = ", ".join(p.name for p in begins(begun))
@@ -308,10 +323,20 @@ def body(f: Function, own: Function, family: dict[str, tuple[Function, str]]) ->
             return (f"return guarded({name}, {scope(own)}, [&] {{ hand_out(request, {call}, "
                     f"{scope(own)}); }});")
         kept = [p.name for p in own.parameters if p.type in ARRAYS]
-        for each in kept:
-            call = re.sub(rf"\b{each}\b", f"{each}.get()", call)
-        copies = "".join(f", {each} = CopiedArray({each}, n.{'sent' if each.startswith('s') else 'received'})"
-                         for each in kept)
+        copies = ""
+        for p in own.parameters:
+            count = "n.sent" if p.name.startswith("s") else "n.received"
+            owned = {"MPI_Datatype": f"OwnHandle({p.name}, process().types)",
+                     "MPI_Op": f"OwnHandle({p.name}, process().ops)",
+                     "const MPI_Datatype*": f"OwnTypes({p.name}, {count})"}.get(p.type)
+            if p.type in ARRAYS and owned is None:
+                owned = f"CopiedArray({p.name}, {count})"
+            if p.name == "comm":
+                is_collective = any(q.type == "MPI_Info" for q in own.parameters)
+                owned = "OwnComm(comm)" if is_collective else "OwnHandle(comm, process().comms)"
+            if owned is not None:
+                call = re.sub(rf"\b{p.name}\b", f"{p.name}.get()", call)
+                copies += f", {p.name} = {owned}"
         lengths = f"const ArrayLengths n = {lengths_of(begun)}; " if kept else ""
         return (f"return guarded({name}, {scope(own)}, [&] {{ {lengths}hand_out_persistent(request, "
                 f"[={copies}] {{ return {call}; }}, {scope(own)}); }});")
@@ -329,14 +354,28 @@ def body(f: Function, own: Function, family: dict[str, tuple[Function, str]]) ->
     return f"return {guard}({name}, {scope(own)}, [&] {{ call::{f.name}({names}); }});"
 
 
+def places_checked(own: Function) -> str:
+    """Returns statements that refuse null where a call writes a number or a handle."""
+    written = re.compile(r"(int|MPI_(Aint|Count|Offset|" + "|".join(HANDLES) + r"))\*")
+    places = [p.name for p in own.parameters
+              if written.fullmatch(p.type) and not p.is_array and "weights" not in p.name
+              and p.name not in ("argc", "numbers")
+              or p.type == "void*" and p.name in ("attribute_val", "baseptr")
+              and not own.name.endswith(("set_attr", "Attr_put"))]
+    return "".join(f'require({p} != nullptr, MPI_ERR_ARG, "{p} is null"); ' for p in places)
+
+
 def entry(own: Function, text: str) -> str:
-    return (f"{own.result} PMPI_{own.name}({own.list}) {{ {text} }}\n"
-            f'{own.result} MPI_{own.name}({own.list}) __attribute__((weak, alias("PMPI_{own.name}")));')
+    text = text.replace("[&] { ", "[&] { " + places_checked(own), 1)
+    name = own.prefix + own.name
+    return (f"{own.result} P{name}({own.list}) {{ {text} }}\n"
+            f'{own.result} {name}({own.list}) __attribute__((weak, alias("P{name}")));')
 
 
 def entries(interface: Interface, abi: str) -> str:
     lines = ["// The exported functions. Made by generate.py.", '#include "mpi_calls.h"',
-             '#include "interfaces/mpi/entry.h"', '#include "interfaces/mpi/tool.h"',
+             '#include "interfaces/mpi/entry.h"', '#include "interfaces/mpi/process.h"',
+             '#include "interfaces/mpi/tool.h"',
              '#pragma GCC diagnostic ignored "-Wunused-parameter"',
              "using namespace hocket::mpi;", "#pragma GCC visibility push(default)",
              'extern "C" {']
@@ -364,7 +403,7 @@ def tables(interface: Interface) -> str:
                   f"const std::size_t kNamed{kind}Count = {len(rows)};"]
     lines.append("const Named<int> kErrorClasses[] = {")
     rows = [f'    {{{c.name}, "{c.name}"}},' for c in interface.constants
-            if re.match(r"MPI_(ERR_|SUCCESS)", c.name) and c.type == "int"
+            if re.match(r"MPIX?_(ERR_|SUCCESS)", c.name) and c.type == "int"
             and c.name != "MPI_ERR_LASTCODE"]
     lines += [*rows, "};", f"const std::size_t kErrorClassCount = {len(rows)};", "}", ""]
     return "\n".join(lines)
@@ -373,11 +412,11 @@ def tables(interface: Interface) -> str:
 # --- For MPItrampoline ----------------------------------------------------------------------------
 
 
-BY_HAND = ("Comm_free", "Grequest_start")  # trampoline.cc has these
+BY_HAND = ("Comm_free", "Grequest_start")  # trampoline.cc has these functions
 
 
 def converted(p: Parameter, count: str) -> str:
-    """An argument for the standard's function: statuses lie otherwise in memory."""
+    """Returns the argument for the standard's function. Statuses are converted: their layout differs."""
     if not p.type.endswith("MPI_Status*"):
         return p.name
     if p.type.startswith("const"):
@@ -396,7 +435,7 @@ def trampoline_entry(f: Function) -> str:
 
 
 def handles_of_fortran() -> list[str]:
-    """Handles to and from integers, by the names that they had before MPI 5."""
+    """Returns the functions that convert handles to and from Fortran's integers: MPI_Comm_c2f, ..."""
     made = []
     for name in HANDLES:
         short = "Type" if name == "Datatype" else name
@@ -408,7 +447,7 @@ def handles_of_fortran() -> list[str]:
 
 
 def trampoline(interface: Interface) -> str:
-    lines = ["// What MPItrampoline looks up. Made by generate.py.",
+    lines = ["// The symbols that MPItrampoline looks up. Made by generate.py.",
              '#include "interfaces/mpi/trampoline/trampoline.h"', "using namespace hocket::mpi;",
              "#pragma GCC visibility push(default)"]
     for c in interface.constants:
@@ -417,7 +456,7 @@ def trampoline(interface: Interface) -> str:
     lines.append('extern "C" {')
     for f in interface.functions:
         by_hand = f.name in BY_HAND or any(p.type == "..." for p in f.parameters)
-        if not f.name.startswith("T_") and not by_hand:
+        if not f.name.startswith("T_") and not by_hand and f.prefix == "MPI_":
             lines.append(trampoline_entry(f.form(False)))
     return "\n".join([*lines, *handles_of_fortran(), "}", "#pragma GCC visibility pop", ""])
 

@@ -33,7 +33,7 @@ int compared(const Group& a, const Group& b) {
   return first == second ? MPI_SIMILAR : MPI_UNEQUAL;
 }
 
-// The ranks that triplets (first, last, stride) name.
+// Returns the ranks that triplets (first, last, stride) name.
 std::vector<int> ranks_in(int n, int ranges[][3]) {
   require(n >= 0, MPI_ERR_ARG, "n is negative");
   std::vector<int> ranks;

@@ -13,8 +13,9 @@
 
 namespace hocket::mpi {
 
-// A resource: the objects of one kind. Any thread may look one up, without a lock, as another one
-// adds or removes others. An object lives as long as its handle and whoever shares it.
+// A resource: the objects of one kind. Any thread may look an object up without a lock, also while
+// another thread adds or removes objects. An object lives until its handle is removed and nobody
+// shares it any more.
 template <typename Object, typename Handle>
 class Handles {
  public:
@@ -45,7 +46,9 @@ class Handles {
     return slot.handle;
   }
 
-  // Null: it is no handle of an object.
+  // Returns whether the handle is of an object that the program has made, not of a predefined one.
+  static bool is_own(Handle handle) noexcept { return bits(handle) >= kOwnHandles; }
+  // Returns the object of a handle; null if there is none.
   Object* find(Handle handle) noexcept {
     Slot* slot = slot_of(handle);
     return slot == nullptr ? nullptr : slot->object.load(std::memory_order_acquire);
@@ -56,7 +59,17 @@ class Handles {
     return slot == nullptr ? nullptr : slot->owner;
   }
 
-  // The object, which this held until now; null for predefined ones, which stay.
+  // Returns all objects that the program has made.
+  std::vector<std::shared_ptr<Object>> all() {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::shared_ptr<Object>> found;
+    for (std::uint32_t i = 0; i < used_; ++i) {
+      if (own(i).owner != nullptr) found.push_back(own(i).owner);
+    }
+    return found;
+  }
+
+  // Removes and returns the object of a handle. Null for predefined handles, which stay.
   std::shared_ptr<Object> remove(Handle handle) {
     const std::lock_guard lock(mutex_);
     const std::uint32_t value = bits(handle);

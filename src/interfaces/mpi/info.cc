@@ -1,4 +1,4 @@
-// Info objects: keys with values, in an order.
+// Info objects: keys and values, in the order in which they were set.
 #include <algorithm>
 #include <cstring>
 

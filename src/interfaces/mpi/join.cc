@@ -29,7 +29,7 @@ std::size_t recv_from(int member, void* data, std::size_t bytes, int tag) {
   return work.received()->count;
 }
 
-// Joins by messages between the members, whose first one is in the middle.
+// Bootstraps a communicator by messages; the first member collects and distributes.
 class ByMessages final : public Bootstrap {
  public:
   ByMessages(const std::vector<int>& members, int tag) : members_(members), tag_(tag) {
@@ -75,7 +75,7 @@ int meeting(std::uint32_t context, int tag, const std::vector<int>& members) {
   for (const int member : members) {
     mixed = (mixed ^ static_cast<std::uint64_t>(member)) * 0x9e3779b97f4a7c15ULL;
   }
-  return static_cast<int>(mixed * 0xbf58476d1ce4e5b9ULL >> 33);
+  return kFirstMeeting | static_cast<int>(mixed * 0xbf58476d1ce4e5b9ULL >> 34);
 }
 
 std::shared_ptr<Comm> join(const std::vector<int>& members, int meeting) {
@@ -113,7 +113,7 @@ std::shared_ptr<Comm> join_sides(Comm& local, int leader, std::vector<int> their
             MPI_ERR_COMM,
             "the two groups have a process in common");
   }
-  // Both sides put the group of the lower first process first.
+  // Both sides use the same order: the group whose first process has the lower number comes first.
   const bool first = ours.front() < theirs.front();
   std::vector<int> all = first ? ours : theirs;
   const std::vector<int>& behind = first ? theirs : ours;

@@ -68,14 +68,15 @@ void start(int required) {
   p.phase = Process::Phase::kRunning;
 }
 
-// Waits for the others, as a rank that leaves would be missed by those still at work.
+// Ends MPI here. Waits for the other ranks first, because their calls in progress would fail if
+// this rank left.
 void stop() {
   Process& p = process();
   Comm& world = comm_of(MPI_COMM_WORLD);
   delete_attributes(comm_of(MPI_COMM_SELF));
   try {
     world.net->barrier();
-  } catch (const Error&) {  // whoever is lost does not come
+  } catch (const Error&) {  // a rank is lost, so there is no need to wait
   }
   p.phase = Process::Phase::kOver;
 }
@@ -145,6 +146,7 @@ double Wtime() {
 double Wtick() { return 1e-9; }
 MPI_Aint Aint_add(MPI_Aint base, MPI_Aint disp) { return base + disp; }
 MPI_Aint Aint_diff(MPI_Aint addr1, MPI_Aint addr2) { return addr1 - addr2; }
+void Address(void* location, MPI_Aint* address) { Get_address(location, address); }
 void Get_address(const void* location, MPI_Aint* address) {
   *address = reinterpret_cast<MPI_Aint>(location);
 }
@@ -158,7 +160,7 @@ void Alloc_mem(MPI_Aint size, MPI_Info, void* baseptr) {
 void Free_mem(void* base) { std::free(base); }
 // There is no Fortran interface.
 void Abi_get_fortran_info(MPI_Info* info) { *info = MPI_INFO_NULL; }
-// MPI has no names for the hardware that hocket knows of.
+// Returns an empty list, because MPI has no names for the hardware that hocket knows of.
 void Get_hw_resource_info(MPI_Info* hw_info) {
   *hw_info = process().infos.add(std::make_shared<Info>());
 }

@@ -11,7 +11,7 @@
 
 namespace hocket::mpi {
 
-// The one of the process. It stays until the process has ended.
+// The state of MPI in this process. It is never destroyed.
 struct Process {
   enum class Phase { kBefore, kRunning, kOver };
   std::atomic<Phase> phase{Phase::kBefore};
@@ -20,8 +20,8 @@ struct Process {
 
   std::mutex joining;
   std::shared_ptr<World> world;
-  std::shared_ptr<Communicator>
-      meetings;  // messages of those who make a communicator by themselves
+  // For messages of ranks that make a communicator without the other ranks; see join.h.
+  std::shared_ptr<Communicator> meetings;
   std::mutex meetings_mutex;
 
   Handles<Comm, MPI_Comm> comms;
@@ -35,11 +35,15 @@ struct Process {
   Handles<Session, MPI_Session> sessions;
   std::atomic<int> open_sessions{0};
 
-  // True between MPI_Init and MPI_Finalize, and in a session.
+  // True between MPI_Init and MPI_Finalize, and while a session is open.
   bool is_running() const noexcept { return phase == Phase::kRunning || open_sessions > 0; }
 
   std::mutex keyvals_mutex;
-  std::map<int, std::shared_ptr<Keyval>> keyvals;
+  struct KeyvalPlace {
+    std::shared_ptr<Keyval> owner;  // null: the program has freed it
+    std::weak_ptr<Keyval> any;
+  };
+  std::map<int, KeyvalPlace> keyvals;
   int next_keyval = 0x1000;
 };
 Process& process();
@@ -57,7 +61,12 @@ Group& group_of(MPI_Group handle);
 Session& session_of(MPI_Session handle);  // throws MPI_ERR_SESSION
 Op& op_of(MPI_Op handle);
 
-// Whether calls that block go straight to hocket's: no other thread begins one meanwhile.
+// Waits until all calls on a communicator that this rank has begun have ended.
+void wait_for_all_of(const std::shared_ptr<Comm>& comm);
+void flush_sends_of(const Comm& comm);  // waits for its buffered sends
+
+// True if the call blocks and no other thread can begin a call meanwhile. Then it may use a
+// blocking call of hocket.
 inline bool is_direct(How how) noexcept {
   return how == How::kBlocking && process().thread_level != MPI_THREAD_MULTIPLE;
 }

@@ -1,4 +1,4 @@
-// The refusals of types as errors of MPI's calls.
+// Turns refusals from types/ into exceptions with MPI's error codes.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,7 @@
-// Sessions: processes that use MPI before, beside or without MPI_Init. All of them share the job.
+// Sessions let a process use MPI before, beside or without MPI_Init. All sessions of a process
+// share its job.
+#include <strings.h>
+
 #include <array>
 #include <cstring>
 #include <numeric>
@@ -21,10 +24,12 @@ std::shared_ptr<Errhandler> handler_of_sessions(MPI_Errhandler handle) {
   return handler;
 }
 
+// Returns the group of a process set. Names of process sets are URIs, so their case does not
+// matter.
 Group group_named(const char* name) {
   const int rank = process().world->rank();
-  if (std::strcmp(name, "mpi://SELF") == 0) return Group{{rank}};
-  require(std::strcmp(name, "mpi://WORLD") == 0,
+  if (::strcasecmp(name, "mpi://SELF") == 0) return Group{{rank}};
+  require(::strcasecmp(name, "mpi://WORLD") == 0,
           MPI_ERR_ARG,
           "pset_name is no process set; there are mpi://WORLD and mpi://SELF");
   std::vector<int> all(static_cast<std::size_t>(process().world->size()));

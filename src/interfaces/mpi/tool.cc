@@ -8,7 +8,7 @@ namespace {
 
 struct State {
   std::mutex mutex;
-  int users = 0;  // calls of MPI_T_init_thread without their MPI_T_finalize
+  int users = 0;  // number of MPI_T_init_thread calls less MPI_T_finalize calls
   std::intptr_t last_session = 0;
   std::set<MPI_T_pvar_session> sessions;
 };
@@ -17,7 +17,7 @@ State& state() {
   return made;
 }
 
-// Calls `act`, which returns a code, with the state.
+// Calls `act` with the state under its lock, and returns the code of `act`.
 template <typename F>
 int with_state(F act) {
   State& all = state();

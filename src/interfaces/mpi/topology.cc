@@ -1,5 +1,6 @@
 // Topologies of processes: grids and graphs.
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <numeric>
 
@@ -29,7 +30,7 @@ std::vector<int> place_of(const Topology& grid, int rank) {
   }
   return place;
 }
-// MPI_PROC_NULL: beyond the end.
+// Returns the rank at a position of a grid; MPI_PROC_NULL beyond the end of a dimension.
 int rank_at(const Topology& grid, std::vector<int> place) {
   int rank = 0;
   for (std::size_t i = 0; i < place.size(); ++i) {
@@ -55,7 +56,7 @@ void set_grid_neighbours(Topology& grid, int rank) {
   grid.destinations = grid.sources;
 }
 
-// The ranks from 0 to `size` of a communicator, with a topology.
+// Makes a communicator of the ranks below `size`, with a topology.
 std::shared_ptr<Comm> with_topology(Comm& old,
                                     std::int64_t size,
                                     Topology topology,
@@ -97,6 +98,53 @@ void Topo_test(MPI_Comm comm, int* status) {
   *status = c.topology == nullptr ? MPI_UNDEFINED : c.topology->kind;
 }
 
+namespace {
+
+// Finds extents with a given product, largest first, such that the largest and the smallest differ
+// as little as possible. A value.
+class ClosestExtents {
+ public:
+  ClosestExtents(int nodes, std::size_t dims) : tried_(dims) {
+    for (int d = 1; d <= nodes / d; ++d) {
+      if (nodes % d != 0) continue;
+      divisors_.push_back(d);
+      if (d != nodes / d) divisors_.push_back(nodes / d);
+    }
+    std::ranges::sort(divisors_);
+    divide(nodes, nodes, 0);
+  }
+  const std::vector<int>& found() const noexcept { return best_; }
+
+ private:
+  void divide(int left, int most, std::size_t place) {
+    if (place + 1 == tried_.size()) {
+      if (left > most) return;
+      tried_[place] = left;
+      if (best_.empty() || spread(tried_) < spread(best_)) best_ = tried_;
+      return;
+    }
+    const auto places = static_cast<double>(tried_.size() - place);
+    for (const int extent : divisors_) {
+      const bool is_enough = std::pow(extent, places) * 1.001 >= left;
+      if (extent > most || left % extent != 0 || !is_enough) continue;
+      tried_[place] = extent;
+      if (may_be_better(left / extent, place + 1)) divide(left / extent, extent, place + 1);
+    }
+  }
+  // Returns whether the extents from `place` on can all be large enough for a smaller spread.
+  bool may_be_better(int left, std::size_t place) const {
+    if (best_.empty()) return true;
+    const int least = tried_.front() - spread(best_) + 1;
+    const auto places = static_cast<double>(tried_.size() - place);
+    return least <= 1 || std::pow(least, places) <= left * 1.001;
+  }
+  static int spread(const std::vector<int>& extents) { return extents.front() - extents.back(); }
+
+  std::vector<int> divisors_, tried_, best_;
+};
+
+}  // namespace
+
 void Dims_create(int nnodes, int ndims, int* dims) {
   require(nnodes > 0 && ndims >= 0, MPI_ERR_DIMS, "nnodes or ndims is negative");
   std::int64_t left = nnodes;
@@ -111,22 +159,8 @@ void Dims_create(int nnodes, int ndims, int* dims) {
     left /= dims[i];
   }
   require(!open.empty() || left == 1, MPI_ERR_DIMS, "the dims do not make up nnodes");
-  // The factors, largest first, each to the least extent.
-  std::vector<int> factors;
-  for (std::int64_t f = 2; f * f <= left;) {
-    if (left % f == 0) {
-      factors.push_back(static_cast<int>(f));
-      left /= f;
-    } else {
-      ++f;
-    }
-  }
-  if (left > 1) factors.push_back(static_cast<int>(left));
-  std::vector<int> extents(open.size(), 1);
-  for (auto f = factors.rbegin(); f != factors.rend(); ++f) {
-    *std::min_element(extents.begin(), extents.end()) *= *f;
-  }
-  std::sort(extents.begin(), extents.end(), std::greater<>());
+  if (open.empty()) return;
+  const std::vector<int> extents = ClosestExtents(static_cast<int>(left), open.size()).found();
   for (std::size_t i = 0; i < open.size(); ++i) dims[open[i]] = extents[i];
 }
 
@@ -260,7 +294,7 @@ void Dist_graph_create_adjacent(MPI_Comm comm_old,
       publish(with_topology(old, old.size(), std::move(graph), [](Topology&, int) {}));
 }
 
-// Each rank gives edges between any two; all are told to all, and each keeps its own.
+// Each rank may pass edges between any two ranks. All ranks get all edges, and keep their own.
 void Dist_graph_create(MPI_Comm comm_old,
                        int n,
                        const int* sources,

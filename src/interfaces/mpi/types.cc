@@ -1,4 +1,4 @@
-// Datatypes as handles: what makes them, what they say of themselves, packing.
+// The calls on datatypes by handle: constructors, queries and packing.
 #include <algorithm>
 #include <cstring>
 
@@ -18,7 +18,7 @@ const Datatype& type_of(MPI_Datatype handle) { return *type_object(handle).type;
 
 namespace {
 
-// The classes of errors have other numbers in MPICH's interface, but for those here.
+// Translates an error class to the interface's number. MPICH's numbers differ from the standard's.
 int class_in_interface(ErrorClass error_class) {
   switch (error_class) {
     case ErrorClass::kCount:
@@ -54,7 +54,7 @@ MPI_Datatype hand_out(Result<DatatypePtr> made) {
 DatatypePtr old(MPI_Datatype handle) { return type_object(handle).type; }
 
 Form form_of(const Counts& counts) { return counts.is_narrow() ? Form::kInt : Form::kCount; }
-// The form of a call without arrays: the envelope has ints if all values fit into them.
+// Chooses the form for a call without arrays: kInt if all values fit into ints.
 Form form_of(std::initializer_list<MPI_Count> values) {
   const bool fit = std::all_of(values.begin(), values.end(), [](MPI_Count value) {
     return value == static_cast<int>(value);
@@ -130,7 +130,7 @@ std::optional<int> defined(int value) {
   return value == MPI_UNDEFINED ? std::nullopt : std::optional(value);
 }
 
-// The handle of a type that another is made of.
+// Returns a handle for a type: the predefined handle if there is one, otherwise a new handle.
 MPI_Datatype handle_for(const DatatypePtr& type) {
   if (type->is_predefined()) {
     const auto name = facts_of(*type->element_kind()).name;
@@ -266,10 +266,17 @@ void Type_create_f90_complex(int p, int r, MPI_Datatype* newtype) {
 void Type_create_f90_integer(int r, MPI_Datatype* newtype) { *newtype = hand_out(f90_integer(r)); }
 void Type_dup(MPI_Datatype oldtype, MPI_Datatype* newtype) {
   Type& of = type_object(oldtype);
-  *newtype = hand_out(dup(of.type));
-  Type& made = type_object(*newtype);
+  *newtype = MPI_DATATYPE_NULL;
+  MPI_Datatype handle = hand_out(dup(of.type));
+  Type& made = type_object(handle);
   made.committed = of.committed;
-  copy_attributes(of, oldtype, made);
+  try {
+    copy_attributes(of, oldtype, made);
+  } catch (...) {
+    Type_free(&handle);
+    throw;
+  }
+  *newtype = handle;
 }
 void Type_match_size(int typeclass, int size, MPI_Datatype* datatype) {
   require(typeclass == MPI_TYPECLASS_INTEGER || typeclass == MPI_TYPECLASS_REAL ||
@@ -304,6 +311,32 @@ void Type_size_x(MPI_Datatype datatype, MPI_Count* size) { *size = type_of(datat
 void Type_get_extent(MPI_Datatype datatype, CountOut lb, CountOut extent) {
   lb = type_of(datatype).lb();
   extent = type_of(datatype).extent();
+}
+// Names that MPI 3 removed, and that older programs call.
+void Type_extent(MPI_Datatype datatype, MPI_Aint* extent) { *extent = type_of(datatype).extent(); }
+void Type_lb(MPI_Datatype datatype, MPI_Aint* displacement) {
+  *displacement = type_of(datatype).lb();
+}
+void Type_ub(MPI_Datatype datatype, MPI_Aint* displacement) {
+  *displacement = type_of(datatype).lb() + type_of(datatype).extent();
+}
+void Type_hvector(
+    int count, int blocklength, MPI_Aint stride, MPI_Datatype oldtype, MPI_Datatype* newtype) {
+  Type_create_hvector(count, blocklength, stride, oldtype, newtype);
+}
+void Type_hindexed(int count,
+                   int* blocklengths,
+                   MPI_Aint* displacements,
+                   MPI_Datatype oldtype,
+                   MPI_Datatype* newtype) {
+  Type_create_hindexed(count, blocklengths, displacements, oldtype, newtype);
+}
+void Type_struct(int count,
+                 int* blocklengths,
+                 MPI_Aint* displacements,
+                 MPI_Datatype* types,
+                 MPI_Datatype* newtype) {
+  Type_create_struct(count, blocklengths, displacements, types, newtype);
 }
 void Type_get_extent_x(MPI_Datatype datatype, MPI_Count* lb, MPI_Count* extent) {
   Type_get_extent(datatype, lb, extent);
@@ -355,8 +388,9 @@ void Type_get_envelope_c(MPI_Datatype datatype,
 
 namespace {
 
-// Integers of an envelope that stand for constants, in the interface's numbers. Those of a darray:
-// size, rank, ndims, then gsizes (counts in the large form), distribs, dargs, psizes, order.
+// Returns the integers of an envelope, with constants translated to the interface's numbers. The
+// integers of a darray are: size, rank, ndims, gsizes (counts in the large form), distribs, dargs,
+// psizes, order.
 std::vector<int> integers_in_interface(const Envelope& e) {
   std::vector<int> made = e.integers;
   if (e.combiner == Combiner::kSubarray) made.back() = order_in_interface(made.back());

@@ -9,7 +9,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kRepeat{40};
-// After a refusal by a higher ballot: hosts begin again one after the other.
+// The pause of a proposer whose ballot was refused because of a higher one. Hosts with higher
+// numbers pause longer, so that one host begins before the others.
 constexpr milliseconds kYield{15};
 constexpr int kHostBits = 16;
 constexpr std::uint64_t kHostMask = (1 << kHostBits) - 1;
@@ -20,8 +21,8 @@ std::uint64_t ballot_after(std::uint64_t highest, int host) {
 
 Agreement::Clock::duration yield_of(int host) { return kYield * (1 + host % 16); }
 
-// Members that cannot be heard from here. Members that have ended are left out: the proposer may
-// just not know that yet.
+// Returns the members that this host cannot hear. Members that have ended are left out: other
+// messages tell the proposer of their end.
 Members unheard(const Succession& words) {
   Members members(static_cast<std::size_t>(words.size()));
   for (int i = 0; i < words.size(); ++i) {
@@ -36,7 +37,8 @@ int members_of(int host, const Members& members, std::span<const int> hosts) {
   return count;
 }
 
-// True if a host that does not hear `lost` misses a member in `members` that is on `host`.
+// Returns whether `lost`, the members that some host cannot hear, contains one of `members` on
+// `host`.
 bool misses(const Members& lost, const Members& members, std::span<const int> hosts, int host) {
   for (std::size_t i = 0; i < members.size() && i < lost.size(); ++i) {
     if (members[i] && lost[i] && hosts[i] == host) return true;
@@ -44,22 +46,23 @@ bool misses(const Members& lost, const Members& members, std::span<const int> ho
   return false;
 }
 
-// Finds the heaviest set of hosts that all hear each other. A value.
+// Finds the heaviest set of hosts that all hear each other: the set with the most members. A value.
 class Hearing {
  public:
-  // Host i brings `weights[i]` members.
+  // `weights[i]` is the number of members on host i.
   explicit Hearing(std::vector<int> weights)
       : weights_(std::move(weights)),
         deaf_(weights_.size(), std::vector<bool>(weights_.size(), false)) {}
 
-  // Neither of the two is of use to the other.
+  // Notes that hosts `a` and `b` do not hear each other.
   void part(std::size_t a, std::size_t b) {
     deaf_[a][b] = true;
     deaf_[b][a] = true;
   }
-  // The hosts, ascending. If several sets are equally heavy, the one whose hosts come first. Few
-  // pairs of hosts do not hear each other, so the first set tried is nearly always the answer. If
-  // it is not, the search ends after `kMostSteps` with the best set so far.
+  // Returns the hosts of the heaviest set, in ascending order. Among equally heavy sets it is the
+  // one whose hosts come first. Few pairs of hosts do not hear each other, so the first set that is
+  // tried is nearly always the heaviest. Otherwise the search ends after kMostSteps at the latest,
+  // with the best set so far.
   std::vector<std::size_t> heaviest() {
     best_weight_ = 0;
     best_.clear();
@@ -73,7 +76,8 @@ class Hearing {
   static constexpr int kMostSteps = 100'000;
 
  private:
-  // `left`: the weight of the hosts from `next` on.
+  // Tries all sets that extend `taken_` by hosts from `next` on. `weight` is the weight of
+  // `taken_`, and `left` that of the hosts from `next` on.
   void extend(std::size_t next, int weight, int left) {
     if (weight > best_weight_) {
       best_weight_ = weight;
@@ -123,7 +127,7 @@ void Agreement::step(const Group& group, Clock::time_point now) {
   if (!guard) return;
   Attempt& attempt = attempts_[group.id];
   if (attempt.ballot != 0 && words.promised() != attempt.ballot) {
-    // Another host leads, in its view.
+    // Another host has proposed with a higher ballot, so this attempt is over.
     attempt = {.highest = words.promised(), .repeat_at = now + yield_of(own_)};
   }
   if (attempt.ballot == 0 && now < attempt.repeat_at) return;
@@ -148,7 +152,7 @@ void Agreement::begin(const Group& group, Attempt& attempt, std::set<int> hosts)
   if (attempt.promises.size() == attempt.asked.size()) propose(group, attempt);
 }
 
-// Asks those who have not answered.
+// Sends the current question to all hosts that have not answered it yet.
 void Agreement::ask(const Group& group, const Attempt& attempt) {
   for (const int host : attempt.asked) {
     if (host == own_) continue;
@@ -166,8 +170,9 @@ void Agreement::ask(const Group& group, const Attempt& attempt) {
   }
 }
 
-// Chooses the members that some host may have seen decided. If there are none, chooses the largest
-// set of present ranks that hear each other. Absent: these do not outweigh the others.
+// Chooses the members to propose: those that some host has accepted, or else the members that are
+// there on the heaviest set of hosts that all hear each other. Absent if these hosts do not
+// outweigh the others.
 std::optional<Members> Agreement::choose(const Group& group, const Attempt& attempt) const {
   std::optional<Vote> last;
   for (const auto& [host, promise] : attempt.promises) {
@@ -206,7 +211,7 @@ std::optional<Members> Agreement::choose(const Group& group, const Attempt& atte
 
 void Agreement::propose(const Group& group, Attempt& attempt) {
   auto chosen = choose(group, attempt);
-  if (!chosen) return;  // `step` asks again which hosts hear each other
+  if (!chosen) return;  // `step` asks all hosts again later
   attempt.proposes = true;
   attempt.proposed = std::move(*chosen);
   group.words.accept({.ballot = attempt.ballot, .members = attempt.proposed});
@@ -229,7 +234,8 @@ void Agreement::take(const Group& group, const VoteFact& fact, int from) {
   using Kind = VoteFact::Kind;
   Succession& words = group.words;
   const auto size = static_cast<std::size_t>(words.size());
-  // Ballots contain the number of the proposing host. A host without a member has no vote.
+  // Ignores a ballot that does not contain the number of the host that proposes it, and a host
+  // without a member in the group.
   const bool proposes = fact.kind == Kind::kPrepare || fact.kind == Kind::kAccept;
   if (fact.ballot >> 62 != 0 || fact.other >> 62 != 0) return;
   if (proposes && (fact.ballot & kHostMask) != (static_cast<std::uint64_t>(from) & kHostMask))

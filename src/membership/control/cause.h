@@ -1,5 +1,5 @@
-// The cause of a group's end, as a value that hosts exchange. Ranks decide by it, and texts for
-// people are made from it (membership/failure/texts.h).
+// The cause for which a group has ended, as a value that hosts exchange. Code decides by it, and
+// membership/failure/texts.h makes texts for people from it.
 #pragma once
 
 #include <cstdint>
@@ -8,34 +8,35 @@
 
 namespace hocket::control {
 
-// Part of the segment's layout and of the facts between hosts.
+// Part of the segment's layout and of the facts between hosts, so all ranks must use the same
+// numbers. Most values describe what the culprit, a member of the group, has done.
 enum class Cause : std::uint8_t {
-  kUnknown,  // the rank that wanted to write it ended first
-  // A rank takes part no longer.
+  kUnknown,  // the rank that found the cause ended before it had written it
+  // Losses: a rank takes part no longer.
   kDied,
-  kLeft,      // in good order
-  kSilent,    // its host cannot be heard any more
+  kLeft,      // it left the job in good order
+  kSilent,    // its host no longer answers
   kCut,       // the connection that carries its messages has broken
-  kRebuild,   // it has called for the next epoch
+  kRebuild,   // it has called `rebuild`, which makes the next epoch
   kClosed,    // it has closed its communicator
-  kReturned,  // it has ended its task, which others are in
-  // Ranks called different things, or gave parts of different sizes.
+  kReturned,  // it has ended its task, while other ranks are still in it
+  // Mismatches: ranks made different calls, or gave parts of different sizes.
   kDifferent,
-  kDifferedBefore,  // so long ago that the difference is unknown
+  kDifferedBefore,  // an earlier call differed; its records are overwritten
   kPartsDiffer,
-  // A deadline passed.
+  // The deadline of a call passed.
   kLate,
-  // Ranks wait for each other, and none of their calls can end.
+  // Ranks wait for each other, so that none of their calls can end.
   kDeadlock,
-  // A rank ended it.
+  // A rank has ended the group.
   kAbortCalled,
-  kInterrupted,  // while it waited
-  kClosedEarly,  // the communicator, with calls under way
-  kWorkDropped,  // a Work was destroyed
+  kInterrupted,  // the user interrupted its wait
+  kClosedEarly,  // it closed the communicator during calls
+  kWorkDropped,  // it destroyed the Work of a call that had not ended
   kCannotGoOn,   // an exception in a call that had begun
-  kNotMade,      // an exception while the group was made
-  kRefused,      // a call that others had put on their GPUs
-  kEngine,       // an engine of GPUs says so
+  kNotMade,      // an exception while it made the group
+  kRefused,      // it refused a call that others had enqueued on their GPUs
+  kEngine,       // an engine for GPUs has failed
   kDevice,       // a GPU failed
 };
 inline constexpr Cause kLastCause = Cause::kDevice;
@@ -74,7 +75,7 @@ constexpr ErrorCode code_of(Cause cause) noexcept {
   return ErrorCode::kAborted;
 }
 
-// True if the cause is that a rank takes part no longer.
+// Returns whether the cause is that a rank takes part no longer.
 constexpr bool is_loss(Cause cause) noexcept {
   return cause >= Cause::kDied && cause <= Cause::kReturned;
 }

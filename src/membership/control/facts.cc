@@ -26,7 +26,7 @@ enum class FactTag : std::uint8_t {
   kRebuildRefusal,
 };
 constexpr std::uint32_t kNoEnd = ~0u;
-constexpr std::size_t kMaxRanks = 2048;  // of one frame
+constexpr std::size_t kMaxRanks = 2048;  // in one frame
 constexpr std::uint32_t kMaxMembers = 1 << 17;
 
 // --- Parts --------------------------------------------------------------------------------------
@@ -45,7 +45,7 @@ void put(WireWriter& to, const Signature& s) {
   put(to, s.symmetric);
 }
 
-// Sets `sane` to false if it is no valid signature.
+// Reads a signature. Sets `sane` to false if the signature is not valid.
 Signature get_signature(WireReader& from, bool& sane) {
   const std::uint8_t kind = from.u8();
   const std::uint8_t dtype = from.u8();
@@ -67,7 +67,7 @@ Signature get_signature(WireReader& from, bool& sane) {
   return s;
 }
 
-// Eight members a byte, the first the lowest.
+// Writes a set of members: eight of them in each byte, the first in the lowest bit.
 void put(WireWriter& to, const std::vector<bool>& members) {
   to.u32(static_cast<std::uint32_t>(members.size()));
   for (std::size_t i = 0; i < members.size(); i += 8) {
@@ -111,7 +111,7 @@ struct FactWriter {
       to.u8(static_cast<std::uint8_t>(rank.state));
       to.u32(static_cast<std::uint32_t>(rank.pid));
       to.u32(rank.end ? static_cast<std::uint32_t>(*rank.end) : kNoEnd);
-      to.u8(!rank.reason ? 0 : rank.reason->follows_loss ? 2 : 1);
+      to.u8(!rank.reason ? 0 : rank.reason->of_a_part ? 3 : rank.reason->follows_loss ? 2 : 1);
       if (rank.reason) to.text(rank.reason->text);
     }
   }
@@ -195,9 +195,10 @@ std::optional<Fact> parse_ranks(WireReader& from) {
     rank.state = static_cast<RankState>(state);
     if (end != kNoEnd) rank.end = static_cast<int>(end & 0xffff);
     const std::uint8_t reason = from.u8();
-    if (reason > 2) return std::nullopt;
+    if (reason > 3) return std::nullopt;
     if (reason != 0) {
-      rank.reason = EndReason{.follows_loss = reason == 2,
+      rank.reason = EndReason{.of_a_part = reason == 3,
+                              .follows_loss = reason == 2,
                               .text = std::string(from.text(EndReason::kTextBytes))};
     }
     fact.ranks.push_back(std::move(rank));
@@ -301,7 +302,7 @@ std::optional<Fact> parse_body(std::uint8_t number, WireReader& from) {
     case FactTag::kRebuildRefusal:
       return parse_rebuild_refusal(from);
   }
-  return std::nullopt;  // no tag's number
+  return std::nullopt;  // an unknown tag
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Facts that hosts exchange about their ranks and about groups with members on several hosts, and
-// their encoding. All facts stay true, so they may arrive twice. Input is untrusted.
+// Facts that hosts exchange about their ranks, and about groups with members on several hosts; and
+// their encoding. A fact stays true, so it may arrive twice or late. Received bytes are not
+// trusted.
 #pragma once
 
 #include <cstdint>
@@ -11,29 +12,22 @@
 
 #include "hocket/store.h"
 #include "membership/control/group.h"
-#include "membership/control/host.h"
+#include "membership/control/host/remote_hosts.h"
 
 namespace hocket::control {
 
 inline constexpr std::size_t kMaxFactFrame = 64 * 1024;
 
-// All of these are values.
-struct RankFact {
-  int world_rank = -1;
-  RankState state = RankState::kAbsent;
-  int pid = 0;
-  std::optional<int> end = {};  // as waitpid says
-  std::optional<EndReason> reason = {};
-};
+// The states of ranks on the sending host. All structures in this file are values.
 struct RanksFact {
   std::vector<RankFact> ranks;
 };
-// The recent announcements of one member.
+// The calls that one member has announced most recently.
 struct MemberFact {
   std::uint64_t group = 0;
   int member = 0;
-  std::uint64_t last = 0;
-  std::uint64_t finished = 0;  // as finished_mark
+  std::uint64_t last = 0;      // number of the last call that it has announced
+  std::uint64_t finished = 0;  // its last finished call, as finished_mark
   std::vector<Record> records;
 };
 struct RefusalFact {
@@ -47,23 +41,23 @@ struct FailureFact {
   std::uint64_t group = 0;
   Failure failure;
 };
-// Asks for the announcements of the other host's members of the group.
+// Asks the receiving host for the announcements of its members of the group.
 struct Question {
   std::uint64_t group = 0;
 };
-// The connection for messages between two ranks has broken, as the first one's host has found.
+// The sending host's rank `own` can no longer exchange messages with `other`.
 struct CutFact {
-  int own = -1;    // world rank, of the host that says so
-  int other = -1;  // world rank, on the host that gets the fact
+  int own = -1;    // world rank on the sending host
+  int other = -1;  // world rank on the receiving host
 };
-// A member asks for the next epoch, or has closed the group; see succession.h.
+// A member has called `rebuild`, or has closed the group; see succession.h.
 struct ComeFact {
   std::uint64_t group = 0;
   int member = 0;
   std::uint32_t how = 0;
   std::uint64_t turn = 0;
 };
-// A member has refused a call of rebuild.
+// A member has refused a call of `rebuild`.
 struct RebuildRefusalFact {
   std::uint64_t group = 0;
   int member = 0;
@@ -78,17 +72,18 @@ struct VoteFact {
     kAccepted,
     kRefused,
     kDecided,
-    kThrough  // has no member left in the group, and no use for the outcome
+    kThrough  // the host has left the group, and does not need the outcome
   };
   std::uint64_t group = 0;
   Kind kind = Kind::kPrepare;
   std::uint64_t ballot = 0;
-  // of a promise: ballot of the accepted vote; of a refusal: the ballot that stands
+  // In a promise: the ballot of the accepted vote. In a refusal: the ballot that was promised
+  // before.
   std::uint64_t other = 0;
   std::vector<bool> members = {};  // proposed, accepted or decided
-  std::vector<bool> lost = {};     // of a promise: members that cannot be heard from there
+  std::vector<bool> lost = {};     // in a promise: members that the sender cannot hear
 };
-struct Beat {};  // no news: this host is alive
+struct Beat {};  // no news, but the host is alive
 using Fact = std::variant<Beat,
                           Question,
                           RanksFact,
@@ -100,11 +95,12 @@ using Fact = std::variant<Beat,
                           VoteFact,
                           RebuildRefusalFact>;
 
-// The group whose members' blocks hold the fact; absent for other facts.
+// Returns the group that a fact is about, if a receiver stores the fact in the group's block.
+// Absent for all other facts.
 std::optional<std::uint64_t> told_group(const Fact& fact) noexcept;
-// A whole frame, including its header.
+// Encodes a fact as a complete frame, with its header.
 Bytes encode(const Fact& fact);
-// Decodes a frame's payload; absent if `encode` cannot have made it.
+// Decodes the payload of a frame. Absent if it is not valid.
 std::optional<Fact> parse(std::span<const std::byte> payload);
 
 }  // namespace hocket::control

@@ -9,7 +9,9 @@
 namespace hocket::control {
 
 namespace {
-constexpr auto kForWriting = std::chrono::milliseconds(50);
+// The time that a rank gets to write a failure. It is longer than the pauses of a container that
+// has used up its share of the processors.
+constexpr auto kForWriting = std::chrono::seconds(2);
 }  // namespace
 
 std::size_t GroupControl::bytes(int size) {
@@ -48,7 +50,7 @@ void GroupControl::ask(std::chrono::milliseconds pause) const noexcept {
   std::int64_t last = asked_.load(std::memory_order_relaxed);
   if (now - last < pause / std::chrono::nanoseconds(1)) return;
   if (asked_.compare_exchange_strong(last, now, std::memory_order_relaxed)) {
-    host_->tell_network(*entry_, GroupEntry::kAsked);
+    host_->groups.tell_network(*entry_, GroupEntry::kAsked);
   }
 }
 
@@ -142,7 +144,7 @@ bool GroupControl::all_at(std::uint64_t step) const noexcept {
 bool GroupControl::may_refuse(std::uint64_t sequence) const noexcept {
   for (int i = 0; i < size_; ++i) {
     if (i != rank_ && last_sequence(i) + kRefusals <= sequence &&
-        host_->state(host_rank(i)) == RankState::kAlive) {
+        host_->liveness.state(host_rank(i)) == RankState::kAlive) {
       if (!is_here(i)) ask();
       return false;
     }
@@ -174,7 +176,7 @@ void GroupControl::refuse(std::uint64_t sequence,
   record(sequence, 0, {.kind = kind}, true);
   finish(sequence, false);
   ring_peers();
-  if (entry_ != nullptr) host_->tell_network(*entry_, GroupEntry::kRefused);
+  if (entry_ != nullptr) host_->groups.tell_network(*entry_, GroupEntry::kRefused);
 }
 
 std::optional<std::string> GroupControl::refusal(int rank, std::uint64_t sequence) const {
@@ -186,7 +188,7 @@ std::optional<std::string> GroupControl::refusal(int rank, std::uint64_t sequenc
 void GroupControl::refuse_rebuild(std::uint64_t count, std::string_view reason) noexcept {
   member(rank_).rebuild_refusal.write(count, last_sequence(rank_), reason);
   ring_peers();
-  if (entry_ != nullptr) host_->tell_network(*entry_, GroupEntry::kCome);
+  if (entry_ != nullptr) host_->groups.tell_network(*entry_, GroupEntry::kCome);
 }
 
 std::optional<RebuildRefusal> GroupControl::rebuild_refusal(int rank) const {
@@ -209,13 +211,13 @@ void GroupControl::fail(const Failure& failure) noexcept {
   header_->text = failure.text;
   header_->failure.store(kFailureWritten, std::memory_order_release);
   base::thread_fence(std::memory_order_seq_cst);
-  for (int i = 0; i < size_; ++i) host_->ring(host_rank(i));
-  if (entry_ != nullptr) host_->tell_network(*entry_, GroupEntry::kFailed);
+  for (int i = 0; i < size_; ++i) host_->doorbells.ring(host_rank(i));
+  if (entry_ != nullptr) host_->groups.tell_network(*entry_, GroupEntry::kFailed);
 }
 
 Failure GroupControl::failure() const {
-  // Its writer may die in the middle. The text is lost then, but not the fact that the group
-  // failed.
+  // The rank that writes the failure may die meanwhile. The group has then failed too, but the
+  // cause stays unknown.
   const auto is_written = [this] {
     return header_->failure.load(std::memory_order_acquire) == kFailureWritten;
   };

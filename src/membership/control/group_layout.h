@@ -1,5 +1,9 @@
-// The layout of a group's block. Its members on this host write it, and the network writes for
-// members on other hosts. Included by control's own files only.
+// The layout of a group's block:
+//
+//   GroupHeader | GroupMember[0] | GroupMember[1] | ...
+//
+// Each member on this host writes its own GroupMember. The network writes those of members on other
+// hosts. Only files of this folder include this header.
 #pragma once
 
 #include <cstddef>
@@ -23,24 +27,24 @@ using FailureText = base::ShortSentence<Failure::kTextBytes>;
 
 struct GroupHeader {
   alignas(kApart) base::Atomic<std::uint32_t> failure{kNoFailure};
-  base::Plain<Cause> cause{};
-  base::Plain<std::int32_t> reporter = 0;
-  base::Plain<std::int32_t> culprit = 0;
-  base::Plain<std::uint64_t> sequence = 0;
-  base::Plain<std::uint64_t> missing = 0;
-  base::Plain<engine::Signature> signature;
-  base::Plain<engine::Signature> other;
+  base::NonAtomic<Cause> cause{};
+  base::NonAtomic<std::int32_t> reporter = 0;
+  base::NonAtomic<std::int32_t> culprit = 0;
+  base::NonAtomic<std::uint64_t> sequence = 0;
+  base::NonAtomic<std::uint64_t> missing = 0;
+  base::NonAtomic<engine::Signature> signature;
+  base::NonAtomic<engine::Signature> other;
   FailureText text;
   std::uint32_t size = 0;  // members
   // The agreement on the members that go on; see succession.h.
   alignas(kApart) base::Atomic<std::uint64_t> successor{0};  // offset of the next epoch's block
-  base::Atomic<std::uint32_t> entry{0};    // of this block, from 1; see HostControl::enlist_once
-  base::Atomic<std::uint32_t> guard{0};    // the holder's place, from 1
-  base::Atomic<std::uint32_t> decided{0};  // 1: `chosen[2]` holds the decision of the hosts
+  base::Atomic<std::uint32_t> entry{0};  // the block's entry, from 1; see ListedGroups::enlist_once
+  base::Atomic<std::uint32_t> guard{0};  // its holder's place plus 1; 0: free
+  base::Atomic<std::uint32_t> decided{0};  // 1: `chosen[2]` has the decision of the hosts
   base::Atomic<std::uint64_t> promised{0};
-  base::Atomic<std::uint64_t> accepted{0};  // ballot * 2 + which of `chosen`
+  base::Atomic<std::uint64_t> accepted{0};  // ballot * 2 + index in `chosen`: 0 or 1
 
-  // Once `failure` is kFailureWritten.
+  // Returns the failure. May only be called once `failure` is kFailureWritten.
   Failure what_failed() const {
     return {.cause = cause,
             .reporter = reporter,
@@ -53,16 +57,17 @@ struct GroupHeader {
   }
 };
 
-// Stands for a number while the numbered data changes.
+// The number of data that is being written.
 inline constexpr std::uint64_t kBeingWritten = ~std::uint64_t{0};
 
-// Written by its rank, or by a process that has claimed the record of another host's rank. A
-// seqlock of one word: `sequence` is kBeingWritten while the rest changes; 0: never written.
+// The record of a call. Its rank writes it. For a rank of another host, a process of this host
+// writes it after claiming it. It is a sequence lock of one word: `sequence` is kBeingWritten while
+// the rest changes. 0: never written.
 struct alignas(kCacheLine) SharedRecord {
   base::Atomic<std::uint64_t> sequence{0};
   base::Torn<std::uint64_t> fingerprint = 0;
   base::Torn<engine::Signature> signature;
-  base::Torn<std::uint8_t> refused = 0;  // no bool: an onlooker may read any byte here
+  base::Torn<std::uint8_t> refused = 0;  // no bool: a process outside the job may read any byte
 
   void write(std::uint64_t number,
              std::uint64_t its_fingerprint,
@@ -75,7 +80,8 @@ struct alignas(kCacheLine) SharedRecord {
     refused = is_refused ? 1 : 0;
     sequence.store(number, std::memory_order_release);
   }
-  // Absent where it is another call's, or becomes another's meanwhile.
+  // Returns the record of call `number`. Absent if it is the record of another call, or if it
+  // changes during the read.
   std::optional<Record> read(std::uint64_t number) const noexcept {
     if (sequence.load(std::memory_order_acquire) != number) return std::nullopt;
     const Record record{.sequence = number,
@@ -89,7 +95,7 @@ struct alignas(kCacheLine) SharedRecord {
 };
 static_assert(sizeof(SharedRecord) == kCacheLine);
 
-// The same.
+// A call that its rank has refused. It is written and read like SharedRecord.
 struct alignas(kApart) SharedRefusal {
   struct Refusal {
     engine::Kind kind;
@@ -116,8 +122,8 @@ struct alignas(kApart) SharedRefusal {
   }
 };
 
-// A call of rebuild that its rank has refused; the same. `after`: the number of the rank's last
-// call before it.
+// A call of `rebuild` that its rank has refused. It is written and read like SharedRecord, with
+// `count` as its number. `after` is the number of the rank's last other call before it.
 struct alignas(kApart) SharedRebuildRefusal {
   base::Atomic<std::uint64_t> count{0};
   base::Torn<std::uint64_t> after = 0;
@@ -140,7 +146,8 @@ struct alignas(kApart) SharedRebuildRefusal {
   }
 };
 
-// The message that a rank waits for; the same. `version` is odd while the text changes.
+// The message that a rank waits for. It is a sequence lock: `version` is odd while the text
+// changes.
 struct alignas(kApart) SharedWait {
   base::Atomic<std::uint32_t> version{0};
   base::ShortSentence<kWaitTextBytes> text;
@@ -152,7 +159,7 @@ struct alignas(kApart) SharedWait {
     text = what;
     version.store(before + 2, std::memory_order_release);
   }
-  // Empty: no message, or it cannot be read just now.
+  // Returns the text. Empty if there is none, or if it changes during the read.
   std::string read() const {
     const std::uint32_t before = version.load(std::memory_order_acquire);
     if (before % 2 != 0) return {};
@@ -162,8 +169,9 @@ struct alignas(kApart) SharedWait {
   }
 };
 
-// The call that a rank blocks in; the same. `number` is odd while a call is shown. A vote may be of
-// an earlier call: its hash holds the numbers that it is for.
+// The call in which a rank is blocked. It is a sequence lock: `number` is odd while a call is
+// shown, and even while none is shown or the call changes. A vote may belong to an earlier call;
+// its hash contains the numbers of the calls.
 struct alignas(kApart) SharedBlockingCall {
   base::Atomic<std::uint64_t> number{0};
   base::Torn<BlockingCall> call;
@@ -189,7 +197,7 @@ struct alignas(kApart) SharedBlockingCall {
   }
 };
 
-// A finished call's number and how it ended, as one number that only grows.
+// Combines the number of a finished call and its success into one number, which only grows.
 constexpr std::uint64_t finished_mark(std::uint64_t sequence, bool well) noexcept {
   return sequence << 1 | (well ? 1 : 0);
 }
@@ -199,23 +207,24 @@ struct SharedDeviceCall {
 };
 
 struct alignas(kApart) GroupMember {
-  base::Atomic<std::uint64_t> last{0};      // the newest number in records
-  base::Atomic<std::uint64_t> finished{0};  // as finished_mark
-  std::int32_t place = 0;                   // on this host; see HostControl
-  base::Atomic<std::uint32_t> come{0};
-  base::Atomic<std::uint64_t> come_turn{0};
-  base::Atomic<std::uint8_t> chosen[3] = {};  // see GroupHeader
+  base::Atomic<std::uint64_t> last{0};        // the newest number in `records`
+  base::Atomic<std::uint64_t> finished{0};    // as finished_mark
+  std::int32_t place = 0;                     // the member's line on this host; see HostView
+  base::Atomic<std::uint32_t> come{0};        // bits of Come, see succession.h
+  base::Atomic<std::uint64_t> come_turn{0};   // the turn of its last call of `rebuild`
+  base::Atomic<std::uint8_t> chosen[3] = {};  // see GroupHeader::accepted and GroupHeader::decided
   alignas(kCacheLine) SharedRecord records[kRecords];
   SharedRefusal refusals[kRefusals];
   SharedRebuildRefusal rebuild_refusal;
   SharedWait wait;
   SharedBlockingCall blocking;
-  alignas(kApart) base::Atomic<std::uint64_t> device_calls{0};  // released after what they are
+  // Stored after the records, with release order.
+  alignas(kApart) base::Atomic<std::uint64_t> device_calls{0};
   SharedDeviceCall device_records[kDeviceCalls];
   alignas(kApart) base::Atomic<std::uint64_t> device_step{0};  // see GroupControl::come_to
 };
 
-// `block`: a GroupHeader, and its members behind it.
+// Returns a member of the group whose block is at `block`.
 inline GroupMember& member_at(std::byte* block, int index) noexcept {
   return reinterpret_cast<GroupMember*>(block + sizeof(GroupHeader))[index];
 }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kRecordsKept = 4;
 
-// Data written by a process of this host is checked, too.
+// Returns whether the bytes, which another process has written, are exactly one frame.
 bool is_frame(const KeptFrame& kept) noexcept {
   if (kept.bytes > KeptFrame::kBytes) return false;
   const auto found = rendezvous::parse_frame({kept.frame, kept.bytes}, KeptFrame::kBytes);
@@ -67,12 +67,13 @@ void KeptFacts::keep(const KeptFrame& frame) noexcept {
     kept.what.from = frame.from;
     kept.what.bytes = frame.bytes;
     std::memcpy(kept.what.frame, frame.frame, frame.bytes);
-    kept.number.store(number, std::memory_order_release);  // pairs with find
+    kept.number.store(number, std::memory_order_release);  // pairs with `find`
     return;
   }
 }
 
-// Memory that was never written is not looked at: it takes no pages.
+// Returns the entries that were ever written. Looking at the others would make the kernel allocate
+// their pages.
 std::span<const KeptFact> KeptFacts::used() const noexcept {
   const std::uint64_t count = kept_.load(std::memory_order_acquire);
   return std::span(ring_).first(std::min<std::uint64_t>(count, ring_.size()));

@@ -1,15 +1,15 @@
-// Facts of groups that are not listed on a host, kept in its segment.
+// Keeps facts about groups that are not on a host's list (ListedGroups) in the host's segment.
 //
-// Two such rings are in the segment:
+// The segment has two rings of such facts:
 //
-// - Farewells are the last facts about groups that are gone. Several processes may speak for a host
-//   at one time, as a leaving one does until it has been heard. A connection to another host may
-//   also break with news on it. The last words outlive the group. So the next speaker knows how far
-//   a rank had come that has closed a group and left.
-// - Forerunners are facts of other hosts about groups that are not listed here yet. Those hosts'
-//   ranks may use the next epoch's group, and leave, before the first rank here returns from
-//   `rebuild`. Facts about groups that were listed here before are no forerunners: hosts send last
-//   words of many groups at a time.
+// - Farewells are the last facts about groups that were removed from the list: they tell how far
+//   each rank had come before it closed the group and left. The next speaker of this host sends
+//   them again. The speaker before it may not have delivered them, because its connection broke or
+//   it ended.
+// - Forerunners are facts of other hosts about groups that are not on the list yet. Ranks of other
+//   hosts may use the group of the next epoch, and leave again, before the first rank of this host
+//   returns from `rebuild`. Facts about groups that were removed from the list are no forerunners:
+//   when groups end, hosts send the last facts about many of them.
 #pragma once
 
 #include <array>
@@ -23,38 +23,39 @@
 #include "hocket/store.h"
 #include "membership/control/facts.h"
 #include "membership/control/group_layout.h"
-#include "membership/control/host.h"
+#include "membership/control/host/view.h"
 
 namespace hocket::control {
 
-// A frame, as it is sent to other hosts. A value.
+// A fact as a frame, in the form in which it is sent to other hosts. A value.
 struct KeptFrame {
   static constexpr std::size_t kBytes = 488;
   std::uint64_t about = 0;
-  std::int32_t from = -1;  // for forerunners: the number of the host that sent it
+  std::int32_t from = -1;  // of a forerunner: the number of the host that sent it
   std::uint32_t bytes = 0;
   std::byte frame[kBytes];
 };
 
 struct alignas(kCacheLine) KeptFact {
-  std::atomic<std::uint64_t> number{0};  // from 1; 0: empty; kBeingWritten
+  std::atomic<std::uint64_t> number{0};  // from 1; 0: empty; or kBeingWritten
   KeptFrame what;
 };
 static_assert(sizeof(KeptFact) == 512);
 
-// A ring of the latest facts, initially zeros. Safe from any process and thread. A fact that is
-// being written is not visible. If its writer ends in the middle, that place stays unused.
+// A ring of the latest facts. All zeros is an empty ring. Any process and thread may use it. A fact
+// is not visible while it is being written. If its writer ends meanwhile, this entry stays unused.
 class KeptFacts {
  public:
   static constexpr std::size_t kPlaces = 1024;
-  // `about` is the rank's place for farewells, and the group for forerunners. A fact is kept once.
-  // Only a member's last records are kept, as they explain why its last calls failed. Frames that
-  // are too long are not kept.
+  // Keeps a fact, unless the ring has it already. `about` is the rank's place for a farewell, and
+  // the group's id for a forerunner. Of a member's records it keeps only the latest ones, because
+  // they explain why its last calls failed. A fact whose frame is too long is not kept.
   void keep(std::uint64_t about, const Fact& fact, int from = -1);
-  // Frames, each with a header.
+  // Return the frames of the facts that were kept with `about`, or of all facts. Each frame has its
+  // header.
   std::vector<Bytes> of(std::uint64_t about) const;
   std::vector<Bytes> all() const;
-  // The same, with the sender.
+  // Returns the frames as `of` does, each with the host that sent it.
   struct Heard {
     int from;
     Bytes frame;
@@ -70,8 +71,9 @@ class KeptFacts {
   std::array<KeptFact, kPlaces> ring_;
 };
 
-// Groups that were removed from this host's list. Initially zeros. It forgets: of two groups with
-// the same place it knows the later one. Safe from any process and thread.
+// The groups that were removed from this host's list. All zeros is an empty set. A group may be
+// forgotten: of two groups with the same entry, it knows the later one. Any process and thread may
+// use it.
 class GoneGroups {
  public:
   void note(std::uint64_t id) noexcept { place(id).store(id, std::memory_order_release); }
@@ -79,7 +81,7 @@ class GoneGroups {
 
  private:
   std::atomic<std::uint64_t>& place(std::uint64_t id) noexcept {
-    return ids_[id / 2 % ids_.size()];  // ids are odd, and random otherwise
+    return ids_[id / 2 % ids_.size()];  // ids are random, but always odd
   }
   std::array<std::atomic<std::uint64_t>, 4096> ids_;
 };

@@ -20,7 +20,8 @@ using rendezvous::Verdict;
 
 namespace {
 
-// Distinguishes lanes from the job's store, which uses the same handshake.
+// The job's name in the handshake of lanes. It differs from the name in the handshake of the job's
+// store, which uses the same protocol.
 std::string lane_job(const std::string& job) { return "lane/" + job.substr(0, 200); }
 
 }  // namespace
@@ -75,13 +76,13 @@ void Lane::move(const Take& take) {
   bool closing = false;
   while (stage_ != Stage::kClosed && !closing) {
     const auto [state, bytes] = channel_->receive(chunk);
-    closing = state == Channel::State::kClosed;  // after all earlier bytes have been taken
+    closing = state == Channel::State::kClosed;  // first handle all bytes that have arrived
     if (!closing && state != Channel::State::kMoved) break;
     received_.insert(
         received_.end(), chunk.begin(), chunk.begin() + static_cast<std::ptrdiff_t>(bytes));
     if (bytes != 0) {
       heard_ = Clock::now();
-      os::acknowledge_now(fd());  // who leaves waits for it
+      os::acknowledge_now(fd());  // a peer that leaves waits for it
     }
     std::size_t taken = 0;
     while (stage_ != Stage::kClosed) {
@@ -124,7 +125,7 @@ bool Lane::take_handshake(std::span<const std::byte> payload) {
         break;
     }
   } catch (const Error&) {
-    // A channel that cannot name itself.
+    // The channel has no binding to this connection, so the handshake cannot succeed.
   }
   return false;
 }

@@ -1,4 +1,4 @@
-// The connection of two hosts of a job for facts; see facts.h.
+// A connection of two hosts of a job, over which they exchange facts; see facts.h.
 #pragma once
 
 #include <chrono>
@@ -15,18 +15,23 @@
 
 namespace hocket::control {
 
-// The identity of this end. A value.
+// The identity of one end of a lane. A value.
 struct LaneIdentity {
-  int rank = 0;  // in the world
+  int rank = 0;  // world rank
   int size = 0;
   int epoch = 0;
   std::string job;
-  Key key;  // the lanes' key; made for each job, and distributed by its store
+  Key key;  // the key of the job's lanes, which its store distributes
 };
 
-// A resource; one thread. Both ends prove that they know the key, as at the store: HMAC-SHA256 over
-// both nonces and this connection's binding. Nothing that the other end does makes it throw: the
-// lane is closed instead.
+// A resource. One thread uses it. The two ends first authenticate each other as at the store: each
+// proves that it knows the key, by an HMAC-SHA256 of both nonces and of this connection's binding.
+// Then they exchange frames.
+//
+//   client   Hello     ->               Proof   ->              frames
+//   server         <-  Challenge             <- Verdict         frames
+//
+// No input of the other end makes a function throw: the lane is closed instead.
 class Lane {
  public:
   using Clock = base::Deadline::Clock;
@@ -37,22 +42,24 @@ class Lane {
 
   int fd() const noexcept { return channel_->fd(); }
   bool wants_to_write() const noexcept { return !to_send_.empty(); }
-  // True if all sent data has reached the other host. Unacknowledged data is lost if this process
-  // ends and data arrives afterwards, which causes a reset.
+  // Returns whether the other host has acknowledged all sent data. Data that is not acknowledged
+  // may be lost when this process ends: if more data arrives then, the kernel resets the
+  // connection.
   bool is_heard() const noexcept;
   bool is_open() const noexcept { return stage_ == Stage::kOpen; }
   bool is_closed() const noexcept { return stage_ == Stage::kClosed; }
   bool was_open() const noexcept { return was_open_; }
-  // The world rank at the other end, once open.
+  // Returns the world rank at the other end. Valid once the lane is open.
   int peer() const noexcept { return peer_; }
   Clock::time_point made() const noexcept { return made_; }
   Clock::time_point last_heard() const noexcept { return heard_; }
   Clock::time_point last_sent() const noexcept { return sent_at_; }
   std::size_t queued() const noexcept { return to_send_.size(); }
 
-  // Sends a frame, once the lane is open.
+  // Sends one or more frames. Does nothing if the lane is not open.
   void send(std::span<const std::byte> frame);
-  // Moves as much data as possible; `take` gets the payloads of received frames.
+  // Sends and receives as much data as possible without waiting. `take` gets the payload of each
+  // received frame.
   using Take = std::function<void(std::span<const std::byte> payload)>;
   void move(const Take& take);
   void close() noexcept { stage_ = Stage::kClosed; }

@@ -7,8 +7,8 @@
 namespace hocket::control {
 namespace {
 
-// Several processes may speak for a host at one time. Each may write the known facts about ranks of
-// others.
+// Raises a word to `value`, unless it is already higher. Several processes may do so at the same
+// time.
 void raise_to(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept {
   std::uint64_t before = word.load(std::memory_order_relaxed);
   while (before < value &&
@@ -17,11 +17,12 @@ void raise_to(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept {
   }
 }
 
-// Claims data with the number `sequence` for writing. False if it is as new, or if another process
-// is writing there the same rank's data; missing data is requested again.
+// Claims data for writing under `number`. Returns false if the data is already as new, or if
+// another process is writing it. Data that is missed in this way is requested again. If a process
+// is killed in the few instructions between claim and write, the data stays unreadable.
 bool claim(std::atomic<std::uint64_t>& sequence, std::uint64_t number) noexcept {
   std::uint64_t before = sequence.load(std::memory_order_relaxed);
-  while (before < number) {  // kBeingWritten is above all
+  while (before < number) {  // kBeingWritten is larger than any number
     if (sequence.compare_exchange_weak(before, kBeingWritten, std::memory_order_acq_rel)) {
       return true;
     }
@@ -36,9 +37,9 @@ std::optional<GroupMirror> GroupMirror::of(HostControl& host, const GroupEntry& 
   const auto size = static_cast<int>(entry.size.load(std::memory_order_relaxed));
   if (id == 0 || size < 1 || size > host.places()) return std::nullopt;
   const std::uint64_t block = entry.block.load(std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_acquire);  // pairs with HostControl::take_entry
+  std::atomic_thread_fence(std::memory_order_acquire);  // pairs with ListedGroups::take_entry
   if (entry.id.load(std::memory_order_relaxed) != id) return std::nullopt;
-  return GroupMirror(host, id, host.at(block, GroupControl::bytes(size)), size);
+  return GroupMirror(host, id, host.memory.at(block, GroupControl::bytes(size)), size);
 }
 
 bool GroupMirror::is_listed(const GroupEntry& entry) const noexcept {
@@ -56,12 +57,13 @@ bool GroupMirror::is_remote(int index) const noexcept {
 }
 
 bool GroupMirror::is_of(int index, int host) const noexcept {
-  return is_remote(index) && host_->host_of(place(index)) == host;
+  return is_remote(index) && host_->remote_hosts.host_of(place(index)) == host;
 }
 
 MemberFact GroupMirror::member(int index) const {
   const GroupMember& from = at(index);
-  // The number of the last finished call is read first. Later facts may be missing from it.
+  // Read the number of the last finished call first. The fact then has the records of all calls up
+  // to it.
   MemberFact fact{
       .group = id_, .member = index, .finished = from.finished.load(std::memory_order_acquire)};
   fact.last = from.last.load(std::memory_order_acquire);
@@ -139,6 +141,7 @@ void GroupMirror::write(const RebuildRefusalFact& fact) noexcept {
 void GroupMirror::write(const FailureFact& fact, GroupEntry& entry) {
   const auto is_member = [this](int rank) { return rank >= -1 && rank < size_; };
   if (!is_member(fact.failure.culprit) || !is_member(fact.failure.reporter)) return;
+  if (size_ < 64 && fact.failure.missing >> size_ != 0) return;
   std::vector<int> places;
   for (int i = 0; i < size_; ++i) places.push_back(place(i));
   GroupControl(*host_, memory_, -1, places, &entry).fail(fact.failure);
@@ -154,8 +157,8 @@ void GroupMirror::write(const Fact& fact, const Source& source) {
   if (const auto* come = std::get_if<ComeFact>(&fact); is_senders(come)) write(*come);
   const auto* refused = std::get_if<RebuildRefusalFact>(&fact);
   if (is_senders(refused)) write(*refused);
-  // Hosts pass failures on, so it may be another host's. A failure that this host's members found
-  // is known here first.
+  // Hosts pass failures on, so the sender may be another host than the reporter's. A failure that a
+  // member of this host has reported is ignored, because this host already knows it.
   const auto* failure = std::get_if<FailureFact>(&fact);
   if (failure != nullptr && is_remote(failure->failure.reporter)) write(*failure, source.entry);
 }

@@ -27,7 +27,7 @@ namespace {
 constexpr auto kForLeaving = milliseconds(1000);
 constexpr auto kForMates = milliseconds(100);
 constexpr auto kLeavingNap = std::chrono::microseconds(200);
-constexpr auto kForATurn = milliseconds(50);  // of a network thread that has been woken
+constexpr auto kForATurn = milliseconds(50);  // in this time a woken network thread should have run
 constexpr auto kLongestNap = milliseconds(500);
 
 os::Fd make_epoll() {
@@ -65,14 +65,25 @@ Network::Network(NetworkOptions options, os::Fd listener)
 }
 
 Network::~Network() {
-  stop_.store(true, std::memory_order_release);
-  wakeup_.notify();
+  ask_to_stop();
   if (!thread_.joinable()) return;
   if (thread_.get_id() == std::this_thread::get_id()) {
     thread_.detach();
   } else {
     thread_.join();
   }
+}
+
+void Network::ask_to_stop() noexcept {
+  stop_.store(true, std::memory_order_release);
+  wakeup_.notify();
+}
+
+void Network::stop_at_exit() noexcept {
+  if (!thread_.joinable() || thread_.get_id() == std::this_thread::get_id()) return;
+  ask_to_stop();
+  const auto has_stopped = [this] { return has_stopped_.load(std::memory_order_acquire); };
+  base::poll_until(has_stopped, Deadline::in(kForLeaving), kLeavingNap);
 }
 
 int Network::own_host() const noexcept {
@@ -88,7 +99,7 @@ std::string Network::name_of(int rank) const {
   return fmt::format("rank {} on {} ({})", rank, options_.host_names[r], options_.addresses[r]);
 }
 
-// By place; empty for this host's own ranks.
+// Returns the machine and address of the rank at each place, as text. Empty for this host's ranks.
 std::vector<std::string> Network::whereabouts() const {
   std::vector<std::string> texts(options_.places.size());
   for (std::size_t rank = 0; rank < options_.places.size(); ++rank) {
@@ -105,8 +116,8 @@ void Network::start(std::shared_ptr<HostControl> host, CarrierHooks carrier) {
   host_ = std::move(host);
   carrier_ = std::move(carrier);
   told_.resize(static_cast<std::size_t>(host_->places()));
-  host_->set_hosts(place_hosts_);
-  host_->set_whereabouts(whereabouts());
+  host_->remote_hosts.set_hosts(place_hosts_);
+  host_->remote_hosts.set_whereabouts(whereabouts());
   for (auto& [number, peer] : peers_) {
     for (const auto& lane : peer.lanes) tell_all(*lane);
   }
@@ -123,8 +134,9 @@ bool Network::arm() noexcept {
   return true;
 }
 
-// While the descriptor is watched, each packet costs a notification of the epoll, wanted or not. A
-// thread that has just armed it is woken needlessly, as the bell is rung afterwards.
+// Stops watching the carrier's descriptor. Otherwise each packet would cost an epoll notification.
+// If another thread has armed the descriptor at the same time, the doorbell wakes this thread for
+// nothing.
 void Network::unwatch() noexcept {
   const std::lock_guard lock(watch_mutex_);
   ::epoll_ctl(events_.get(), EPOLL_CTL_DEL, carrier_.event_fd, nullptr);
@@ -134,29 +146,30 @@ void Network::unwatch() noexcept {
 void Network::run() {
   os::take_short_turns();
   while (!stop_.load(std::memory_order_acquire)) {
-    host_->note_seen(host_->self());
+    host_->remote_hosts.note_seen(host_->self());
     wait(patience());
-    host_->note_seen(host_->self());
+    host_->remote_hosts.note_seen(host_->self());
     move_lanes();
     look();
     for (auto& [number, peer] : peers_) check(peer);
     help_carrier();
     take_broken();
   }
+  has_stopped_.store(true, std::memory_order_release);
 }
 
-// Longest sleep of a network thread.
+// Returns the longest sleep of the network thread.
 Network::Clock::duration Network::nap() const noexcept {
   return std::min<Clock::duration>(options_.silence / 8, kLongestNap);
 }
 
-// Time until the next look, even if nothing comes.
+// Returns the time after which the thread looks again, if nothing wakes it.
 Network::Clock::duration Network::patience() const {
   if (!given_up_ && carrier_.pending && carrier_.pending()) return milliseconds(1);
   auto patience = nap();
   if (agreement_.is_busy()) patience = std::min<Clock::duration>(patience, milliseconds(10));
   for (int place = 0; place < host_->ranks(); ++place) {
-    if (host_->state(place) == RankState::kDied && !host_->has_end(place) &&
+    if (host_->liveness.state(place) == RankState::kDied && !host_->liveness.has_end(place) &&
         told_[static_cast<std::size_t>(place)].state != RankState::kDied) {
       patience = std::min<Clock::duration>(patience, milliseconds(1));
     }
@@ -172,86 +185,90 @@ Network::Clock::duration Network::patience() const {
 
 void Network::help_carrier() {
   if (!carrier_.progress || given_up_) return;
-  // Nothing can come any more, and UCX (1.13) may end the process over connections to the dead.
+  // If all other ranks have died, no message can come. UCX 1.13 may abort the process if it makes
+  // progress on connections to dead processes.
   if (carrier_.give_up && std::all_of(peers_.begin(), peers_.end(), [this](const auto& entry) {
         return have_all_died(entry.second);
       })) {
     given_up_ = carrier_.give_up();
     return;
   }
-  // Once in any case: a frame that the carrier has taken may have left only in part.
+  // Call `progress` at least once, because the carrier may have sent only a part of a frame.
   carrier_.progress();
   for (int i = 0; i < 100 && carrier_.pending() && carrier_.progress(); ++i) {
   }
 }
 
-// The first rank of the host that is there speaks for it; who has just left, until the others know.
+// Returns whether this rank speaks for its host: no earlier rank of the host is alive and runs. A
+// rank that has left still speaks until the other hosts know it.
 bool Network::speaks() const noexcept {
   for (int place = 0; place < host_->ranks(); ++place) {
     if (place == host_->self()) return true;
-    if (host_->state(place) <= RankState::kAlive && !is_mute(place)) return false;
+    if (host_->liveness.state(place) <= RankState::kAlive && !is_mute(place)) return false;
   }
   return false;
 }
 
-// True if the rank at `place` has had no turn for too long. This must be well before the other
-// hosts lose patience, as a new lane takes time. If the rank is seen to be halted, it is soon, as
-// other ranks here may have news or questions with short deadlines.
+// Returns whether the network thread of the rank at `place` has not run for too long: for a quarter
+// of the time after which other hosts consider this host lost. The rest of the time is needed to
+// make new lanes. For a halted process 50 ms are enough.
 bool Network::is_mute(int place) const noexcept {
-  const auto since = host_->since_seen(place);
+  const auto since = host_->remote_hosts.since_seen(place);
   if (!since || *since < kForATurn) return false;
-  return *since > options_.silence / 4 || os::is_halted(host_->pid(place), host_->start(place));
+  return *since > options_.silence / 4 ||
+         os::is_halted(host_->liveness.pid(place), host_->liveness.start(place));
 }
 
-// A rank that waits on another host cannot look for itself, and perhaps no rank waits here.
+// Looks for ranks of this host whose core dump the kernel is writing. Ranks of other hosts may be
+// waiting for them.
 void Network::look_for_core_dumps() noexcept {
   for (int place = 0; place < host_->ranks(); ++place) {
-    const auto since = host_->since_seen(place);
-    if (since && *since > nap()) host_->look_for_core_dump(place);
+    const auto since = host_->remote_hosts.since_seen(place);
+    if (since && *since > nap()) host_->liveness.look_for_core_dump(place);
   }
 }
 
 bool Network::reaches_all() const noexcept {
   return std::all_of(peers_.begin(), peers_.end(), [this](const auto& entry) {
-    const auto is_open = [](const auto& lane) { return lane->is_open(); };
-    return !has_living(entry.second) || std::ranges::any_of(entry.second.lanes, is_open);
+    return !has_living(entry.second) || entry.second.has_open_lane();
   });
 }
 
 bool Network::has_living(const Peer& peer) const noexcept {
   return std::any_of(peer.ranks.begin(), peer.ranks.end(), [this](int rank) {
-    return may_live(host_->state(options_.places[static_cast<std::size_t>(rank)]));
+    return may_live(host_->liveness.state(options_.places[static_cast<std::size_t>(rank)]));
   });
 }
 
 bool Network::have_all_died(const Peer& peer) const noexcept {
   return std::all_of(peer.ranks.begin(), peer.ranks.end(), [this](int rank) {
-    return host_->state(options_.places[static_cast<std::size_t>(rank)]) > RankState::kLeft;
+    return host_->liveness.state(options_.places[static_cast<std::size_t>(rank)]) >
+           RankState::kLeft;
   });
 }
 
 void Network::look() {
-  // read before the facts below are sent
+  // Read before the facts below are sent: they then include that this rank has left.
   const int leaving = leaving_.load(std::memory_order_acquire);
   bool has_lanes = false;
   for (const auto& [number, peer] : peers_) has_lanes = has_lanes || !peer.lanes.empty();
   if (!speaks() && !has_lanes) return;
-  tell_ranks();
+  const bool is_all_sent = tell_ranks();
   tell_groups();
-  // A new speaker may have to wait for its lanes.
-  const bool all_told = std::all_of(peers_.begin(), peers_.end(), [this](const auto& entry) {
-    const auto& lanes = entry.second.lanes;
-    const auto is_open = [](const auto& lane) { return lane->is_open(); };
-    const auto is_heard = [](const auto& lane) { return !lane->is_open() || lane->is_heard(); };
-    if (has_living(entry.second) && std::none_of(lanes.begin(), lanes.end(), is_open)) return false;
-    return std::all_of(lanes.begin(), lanes.end(), is_heard);
-  });
+  // A rank that has just begun to speak for its host may not have lanes to all hosts yet.
+  const bool all_told =
+      is_all_sent && std::all_of(peers_.begin(), peers_.end(), [this](const auto& entry) {
+        const auto is_heard = [](const auto& lane) { return !lane->is_open() || lane->is_heard(); };
+        if (has_living(entry.second) && !entry.second.has_open_lane()) return false;
+        return std::ranges::all_of(entry.second.lanes, is_heard);
+      });
   if (all_told) left_.store(leaving, std::memory_order_release);
 }
 
-// True if members here use the group, or other hosts may ask for its outcome.
+// Returns whether members on this host use the group, or other hosts may still ask for the outcome
+// of its agreement.
 bool Network::is_needed(const GroupEntry& entry) const {
-  if (host_->is_held(entry.block.load(std::memory_order_relaxed))) return true;
+  if (host_->memory.is_held(entry.block.load(std::memory_order_relaxed))) return true;
   const auto group = GroupMirror::of(*host_, entry);
   return group && group->succession(nullptr).owes_outcome();
 }
@@ -265,8 +282,8 @@ std::vector<int> Network::hosts_of(const GroupMirror& group) const {
   return hosts;
 }
 
-// Takes part in the agreement on members that go on, if it was asked for. The rank that speaks for
-// this host does so here, too.
+// Takes part in the agreement on the members that go on, if a member has called `rebuild` and this
+// rank speaks for its host.
 void Network::agree(GroupEntry& entry) {
   if (!speaks()) return;
   const auto group = GroupMirror::of(*host_, entry);
@@ -281,7 +298,7 @@ void Network::agree(GroupEntry& entry) {
 void Network::take_vote(Peer& peer, const VoteFact& vote) {
   const bool tells = vote.kind == VoteFact::Kind::kDecided;
   const int from = host_of(peer);
-  GroupEntry* entry = tells ? find_or_keep(vote.group, vote, from) : host_->find_group(vote.group);
+  GroupEntry* entry = tells ? find_or_keep(vote.group, vote, from) : host_->groups.find(vote.group);
   if (entry == nullptr && tells) {
     const Bytes frame = encode(VoteFact{.group = vote.group, .kind = VoteFact::Kind::kThrough});
     for (const auto& lane : peer.lanes) lane->send(frame);
@@ -305,20 +322,15 @@ void Network::take(Peer& peer, const Fact& fact) {
   if (const auto group = told_group(fact)) return take_told(*group, fact, host_of(peer));
   if (const auto* ranks = std::get_if<RanksFact>(&fact)) {
     for (const RankFact& rank : ranks->ranks) {
-      // A host speaks for its own ranks.
+      // A host may report only its own ranks.
       if (std::find(peer.ranks.begin(), peer.ranks.end(), rank.world_rank) == peer.ranks.end()) {
         continue;
       }
-      host_->record_remote(options_.places[static_cast<std::size_t>(rank.world_rank)],
-                           {.state = rank.state,
-                            .pid = rank.pid,
-                            .world_rank = rank.world_rank,
-                            .end = rank.end,
-                            .reason = rank.reason});
+      host_->remote_hosts.record(options_.places[static_cast<std::size_t>(rank.world_rank)], rank);
     }
   } else if (const auto* question = std::get_if<Question>(&fact)) {
     look_for_core_dumps();
-    if (GroupEntry* entry = host_->find_group(question->group)) {
+    if (GroupEntry* entry = host_->groups.find(question->group)) {
       for (const auto& lane : peer.lanes) {
         tell(lane.get(), announced(*entry, -1));
         tell(lane.get(), standing(*entry));
@@ -336,12 +348,12 @@ int Network::host_of(const Peer& peer) const {
 }
 
 GroupEntry* Network::find_or_keep(std::uint64_t group, const Fact& fact, int from) {
-  GroupEntry* entry = host_->find_group(group);
-  if (entry != nullptr || host_->gone_groups().knows(group)) return entry;
-  host_->forerunners().keep(group, fact, from);
-  // Either a rank that enlists the group now finds this fact, or its entry is found here.
+  GroupEntry* entry = host_->groups.find(group);
+  if (entry != nullptr || host_->groups.gone().knows(group)) return entry;
+  host_->groups.forerunners().keep(group, fact, from);
+  // Either a rank that lists the group now finds this fact, or this thread finds the rank's entry.
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with Succession::enlist
-  return host_->find_group(group);
+  return host_->groups.find(group);
 }
 
 void Network::take_told(std::uint64_t group, const Fact& fact, int from) {
@@ -363,11 +375,12 @@ void Network::leave() noexcept {
   notify();
   const auto others_here = [this] {
     for (int place = 0; place < host_->ranks(); ++place) {
-      if (host_->state(place) <= RankState::kAlive) return true;
+      if (host_->liveness.state(place) <= RankState::kAlive) return true;
     }
     return false;
   };
-  // Ranks of a host mostly leave together: one lane tells of all.
+  // The ranks of a host usually leave together. So wait for the others for a moment; the last rank
+  // then tells other hosts of all.
   const auto is_last = [&] { return !speaks() || !others_here(); };
   base::poll_until(is_last, Deadline::in(kForMates), kLeavingNap);
   leaving_.store(2, std::memory_order_release);

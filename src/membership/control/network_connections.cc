@@ -1,5 +1,5 @@
-// Makes the lanes between hosts: by calling another host, or from strangers that authenticate
-// themselves.
+// Makes the lanes between hosts: connects to other hosts, and accepts their connections. An
+// accepted connection is a stranger until its peer has authenticated itself.
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -23,7 +23,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr auto kReach = std::chrono::seconds(10);  // for a host to answer at the start
+constexpr auto kReach = std::chrono::seconds(10);  // in which a host must answer at the start
 constexpr const char* kMendWay =
     "see that the hosts have a route to each other and no firewall between them (HOCKET_INTERFACE "
     "chooses the way, HOCKET_PORTS the ports)";
@@ -32,7 +32,7 @@ constexpr auto kNap = milliseconds(20);
 constexpr auto kNapBesideCarrier = milliseconds(1);
 constexpr auto kStrangerTime = std::chrono::seconds(5);
 constexpr std::size_t kMostStrangers = 256;
-constexpr int kAcceptedAtOnce = 64;  // then those who are there already have their turn
+constexpr int kAcceptedAtOnce = 64;  // then open lanes are served first
 constexpr auto kAcceptPause = milliseconds(50);
 
 void set_user_timeout(int socket, Duration silence) noexcept {
@@ -69,19 +69,19 @@ void Network::accept_strangers() {
     for (int i = 0; i < kAcceptedAtOnce; ++i) {
       os::Fd socket = os::accept_pending(listener_.get());
       if (!socket) return;
-      // The oldest have had the most time to prove themselves.
+      // Drop the oldest stranger, which has had the most time to authenticate itself.
       if (strangers_.size() >= kMostStrangers) strangers_.erase(strangers_.begin());
       strangers_.push_back(std::make_unique<Lane>(
           make_channel(std::move(socket), Side::kServer), Side::kServer, options_.identity));
     }
   } catch (const Error&) {
-    // Without a descriptor for it: the other end tries again, and so does this one, later.
+    // This process has no free descriptor. Drop one stranger, whose other end will connect again.
     if (!strangers_.empty()) strangers_.erase(strangers_.begin());
     accepts_from_ = Clock::now() + kAcceptPause;
   }
 }
 
-// Strangers that have authenticated themselves become lanes of their hosts.
+// Makes a stranger that has authenticated itself a lane of its host.
 void Network::adopt_strangers() {
   for (auto& stranger : strangers_) {
     if (Lane::Clock::now() - stranger->made() > kStrangerTime) stranger->close();
@@ -101,7 +101,7 @@ void Network::adopt_strangers() {
   std::erase_if(strangers_, [](const auto& lane) { return !lane || lane->is_closed(); });
 }
 
-// Until something can be moved.
+// Waits until data can be sent or received, or `notify` is called; for at most `longest`.
 void Network::wait(Clock::duration longest) {
   const bool accepts = Clock::now() >= accepts_from_;
   if (!accepts) longest = std::min<Clock::duration>(longest, kAcceptPause);
@@ -122,7 +122,7 @@ void Network::wait(Clock::duration longest) {
   if (polls[0].revents != 0) wakeup_.take();
   if (polls[2].revents != 0) {
     unwatch();
-    if (host_) host_->wake_self();
+    if (host_) host_->doorbells.wake_self();
   }
   if (polls[1].revents != 0) accept_strangers();
 }
@@ -147,9 +147,9 @@ void Network::move_lanes() {
   adopt_strangers();
 }
 
-// The first connections of one rank; one thread. Each pair of hosts tries both directions, because
-// a firewall may let one through alone: the host with the greater number makes the lane, and the
-// other one a connection that it closes again.
+// Makes and tests the first connections of one rank. One thread uses it. The two hosts of a pair
+// both connect to each other, because a firewall may let only one direction through. The connection
+// that the host with the greater number has made becomes the lane. The other one is closed again.
 class Network::Establishing {
  public:
   explicit Establishing(Network& network) : network_(network) {
@@ -174,14 +174,15 @@ class Network::Establishing {
       std::erase_if(way.peer->lanes, [](const auto& lane) { return lane->is_closed(); });
       if (way.given_up) continue;
       finish(way);
-      // A lane that was cut before it was open is made once more.
+      // Connect again if the lane was cut before it was open.
       const bool is_lost = way.makes_lane && way.peer->lanes.empty() && way.call < 0;
       if (is_lost && may_call) call(way);
     }
   }
 
   bool has_failed() const noexcept { return !wrong_.text.empty(); }
-  // Returns the error: of a way that is known to be closed, or of one that is still not there.
+  // Returns the error of a direction that was refused. If none was, returns that of a direction
+  // that is not open yet.
   Unreached wrong() const {
     if (has_failed()) return wrong_;
     const auto absent =
@@ -196,7 +197,7 @@ class Network::Establishing {
                                   limit,
                                   kMendWay)};
     }
-    const char* other_way = absent->has_lane() ? ", and reaches this one" : "";
+    const char* other_way = absent->peer->has_open_lane() ? ", and reaches this one" : "";
     return {
         .was_refused = true,
         .text = network_.unreached(
@@ -204,20 +205,17 @@ class Network::Establishing {
   }
 
  private:
-  // The two directions between this host and another.
+  // The state of both directions between this host and another.
   struct Way {
     int host = 0;
     Peer* peer = nullptr;
-    bool makes_lane = false;  // or waits for the other host's
-    bool reached = false;     // the other host took a connection
+    bool makes_lane = false;  // true: this host makes the lane; false: the other host does
+    bool reached = false;     // the other host has accepted a connection
     bool given_up = false;
-    int call = -1;  // the descriptor of a connection that is being made
+    int call = -1;  // the descriptor of an unfinished connection; -1: none
 
     int rank() const { return peer->ranks.front(); }
-    bool has_lane() const {
-      return std::ranges::any_of(peer->lanes, [](const auto& lane) { return lane->is_open(); });
-    }
-    bool is_settled() const { return given_up || (reached && has_lane()); }
+    bool is_settled() const { return given_up || (reached && peer->has_open_lane()); }
   };
 
   void call(Way& way) {

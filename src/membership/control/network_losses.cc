@@ -1,4 +1,4 @@
-// When ranks of other hosts count as lost, and how a lane that was cut comes back.
+// Decides when ranks of other hosts count as lost, and makes lanes again that were cut.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -19,21 +19,24 @@ namespace {
 constexpr auto kRedial = milliseconds(50);
 constexpr auto kRedialReach = milliseconds(200);
 
-// Time that the other ranks of its host have to report the fate of a rank whose lane has closed.
+// The time that the other ranks of a host have to report the fate of a rank whose lane has closed.
 constexpr auto kSuccession = milliseconds(30);
 
-// Time for a handshake before another rank of the host is called: this one may be stopped.
+// The time for a handshake. After it, another rank of the host is called, because this one may be
+// stopped.
 constexpr auto kForHandshake = milliseconds(300);
 
-// A rank that ends closes its connections, too. This is the time for its end to be reported.
+// The time between a broken connection of the carrier and its report as a cut. A rank that ends
+// also closes its connections, and news of its end should arrive first.
 constexpr auto kForCut = milliseconds(500);
 
-// Time for which a living host may leave its processes without a processor.
+// The longest time for which a living host may leave its processes without a processor.
 constexpr auto kStarved = std::chrono::seconds(10);
 
-// True if the host is gone or unreachable. Such a host does not acknowledge data, which a living
-// one's kernel does even with busy processors. This kernel repeats the data meanwhile, whether or
-// not this process has a turn. A host that just says nothing may have had no turn.
+// Returns whether the host at the other end is gone or unreachable. It is, if it no longer
+// acknowledges data: the kernel of a living host does so even if all processors are busy. This
+// kernel repeats the data meanwhile, whether or not this process runs. A host that only sends
+// nothing may have given its processes no processor.
 bool is_silent(const Lane& lane, Duration unheard, Duration limit) noexcept {
   if (unheard <= limit) return false;
   tcp_info info{};
@@ -49,24 +52,21 @@ void Network::declare(const Peer& peer, RankState state, int rank) {
   for (const int each : peer.ranks) {
     if (rank >= 0 && each != rank) continue;
     const int place = options_.places[static_cast<std::size_t>(each)];
-    if (!may_live(host_->state(place))) continue;
-    host_->record_remote(place,
-                         {.state = state,
-                          .pid = host_->pid(place),
-                          .world_rank = each,
-                          .end = std::nullopt,
-                          .reason = std::nullopt});
+    if (!may_live(host_->liveness.state(place))) continue;
+    host_->remote_hosts.record(
+        place, {.world_rank = each, .state = state, .pid = host_->liveness.pid(place)});
   }
 }
 
-// If any rank of this host hears the other host, that host is alive, even if one lane has broken.
+// Records that a rank of this host has heard the other host. The host is then alive, even if one
+// lane has broken.
 void Network::note_heard(const Peer& peer) noexcept {
-  host_->note_seen(options_.places[static_cast<std::size_t>(peer.ranks.front())]);
+  host_->remote_hosts.note_seen(options_.places[static_cast<std::size_t>(peer.ranks.front())]);
 }
 
 bool Network::is_heard_here(const Peer& peer) const noexcept {
   const auto since =
-      host_->since_seen(options_.places[static_cast<std::size_t>(peer.ranks.front())]);
+      host_->remote_hosts.since_seen(options_.places[static_cast<std::size_t>(peer.ranks.front())]);
   return since && *since <= options_.silence;
 }
 
@@ -76,8 +76,8 @@ void Network::check(Peer& peer) {
     return lane->is_open() || now - lane->made() < kForHandshake;
   };
   for (const auto& lane : peer.lanes) {
-    // A host on which no rank has arrived yet has no rank that could say anything. A host that is
-    // heard on another lane has a stopped rank, which may go on.
+    // A host is not silent in two cases. If none of its ranks has arrived yet, none can send. If it
+    // is heard on another lane, only the rank at this lane is stopped, and may continue.
     const bool silent = has_arrived(peer) &&
                         is_silent(*lane, now - lane->last_heard(), options_.silence) &&
                         !(lane->is_open() && is_heard_here(peer));
@@ -98,15 +98,15 @@ void Network::check(Peer& peer) {
 
 bool Network::has_arrived(const Peer& peer) const noexcept {
   return std::any_of(peer.ranks.begin(), peer.ranks.end(), [this](int rank) {
-    return host_->state(options_.places[static_cast<std::size_t>(rank)]) != RankState::kAbsent;
+    return host_->liveness.state(options_.places[static_cast<std::size_t>(rank)]) !=
+           RankState::kAbsent;
   });
 }
 
 void Network::drop_closed(Peer& peer) {
-  const bool any_open = std::any_of(
-      peer.lanes.begin(), peer.lanes.end(), [](const auto& lane) { return lane->is_open(); });
+  const bool any_open = peer.has_open_lane();
   for (const auto& lane : peer.lanes) {
-    // A lane that was never open gives no new information.
+    // The end of a lane that was never open says nothing about the host.
     if (any_open || !lane->is_closed() || !lane->was_open()) continue;
     const auto speaker = std::find(peer.ranks.begin(), peer.ranks.end(), lane->peer());
     peer.next_to_call = static_cast<std::size_t>(speaker - peer.ranks.begin());
@@ -120,8 +120,9 @@ void Network::drop_closed(Peer& peer) {
   std::erase_if(peer.lanes, [](const auto& lane) { return lane->is_closed(); });
 }
 
-// A connection ends with its process, or was cut. Its speaker is called again. If its listener is
-// gone, the process has ended. The other ranks of its host, if any, soon report more.
+// Decides about a host whose lanes are all closed. Either the process at the other end has ended,
+// or the connection was cut. A rank whose port refuses a new connection has ended. The other ranks
+// of the host, if there are any, soon report more.
 void Network::judge_loss(Peer& peer) {
   if (peer.lost_at == Clock::time_point{} || !has_living(peer)) return;
   const auto lost_for = Clock::now() - peer.lost_at;
@@ -132,15 +133,15 @@ void Network::judge_loss(Peer& peer) {
   if (lost_for > options_.silence && !is_heard_here(peer)) declare(peer, RankState::kSilent, -1);
 }
 
-// A rank that now speaks for this host makes the missing lanes. It calls one rank at a time, and
-// each for a short time, as the other hosts wait for news meanwhile.
+// Makes a missing lane again, if this rank speaks for its host. It tries the ranks of the other
+// host one after another. Each attempt is short, because other hosts wait for news meanwhile.
 void Network::call_again(Peer& peer) {
   const auto now = Clock::now();
   peer.next_dial = now + kRedial;
   if (peer.lost_at == Clock::time_point{}) peer.lost_at = now;
   for (std::size_t tried = 0; tried < peer.ranks.size(); ++tried) {
     const int rank = peer.ranks[peer.next_to_call++ % peer.ranks.size()];
-    if (!may_live(host_->state(options_.places[static_cast<std::size_t>(rank)]))) continue;
+    if (!may_live(host_->liveness.state(options_.places[static_cast<std::size_t>(rank)]))) continue;
     const auto reach = std::min<Duration>(kRedialReach, options_.silence / 8);
     try {
       peer.lanes.push_back(dial(rank, Deadline::in(reach)));
@@ -151,14 +152,15 @@ void Network::call_again(Peer& peer) {
         continue;
       }
     } catch (const Error&) {
-      // No way there now.
+      // The rank cannot be reached at the moment.
     }
     return;
   }
 }
 
-// If the carrier has lost a rank that lives on, messages in flight are lost, and waits for them
-// would never end. Both hosts must know, as one end may not notice.
+// Handles ranks that live, but whose connection for messages has broken. Messages in flight are
+// lost, and waits for them would never end. Both hosts must learn of it, because one end may not
+// notice it.
 void Network::take_broken() {
   if (!carrier_.take_broken) return;
   const auto now = Clock::now();
@@ -167,9 +169,10 @@ void Network::take_broken() {
     const auto& [rank, since] = entry;
     const auto at = static_cast<std::size_t>(rank);
     const auto peer = peers_.find(options_.hosts[at]);
-    if (peer == peers_.end() || host_->state(options_.places[at]) > RankState::kAlive) return true;
+    if (peer == peers_.end() || host_->liveness.state(options_.places[at]) > RankState::kAlive)
+      return true;
     if (now - since < kForCut) return false;
-    host_->record_cut(options_.places[at], options_.identity.rank);
+    host_->remote_hosts.record_cut(options_.places[at], options_.identity.rank);
     return true;
   });
 }

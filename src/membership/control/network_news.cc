@@ -1,4 +1,5 @@
-// The facts that a host sends to the others: about its ranks, about groups, and about its findings.
+// Sends the facts of a host to other hosts: about its ranks, about groups, and about broken
+// connections.
 #include <algorithm>
 
 #include "membership/control/kept_facts.h"
@@ -12,7 +13,8 @@ namespace {
 
 constexpr std::size_t kMostQueued = std::size_t{4} << 20;
 
-// Time to wait for the way in which a rank ended, before its death is passed on.
+// The delay after which a rank's death is reported to other hosts. Its exit status is then usually
+// known.
 constexpr auto kForEnd = milliseconds(4);
 
 void append(Bytes& to, const Bytes& frame) { to.insert(to.end(), frame.begin(), frame.end()); }
@@ -21,16 +23,7 @@ void append(Bytes& to, const std::vector<Bytes>& frames) {
   for (const Bytes& frame : frames) append(to, frame);
 }
 
-// A reason is sent once the rank has ended, as it counts only then.
-RankFact fact_of(const HostControl::Remote& rank) {
-  return {.world_rank = rank.world_rank,
-          .state = rank.state,
-          .pid = rank.pid,
-          .end = rank.end,
-          .reason = rank.state > RankState::kAlive ? rank.reason : std::nullopt};
-}
-
-// In frames that are short enough for reasons of any length.
+// Splits the facts into frames. Each frame is short enough, however long the reasons are.
 Bytes frames_of(const RanksFact& all) {
   constexpr std::size_t kOfAFrame = 128;
   Bytes frames;
@@ -74,28 +67,44 @@ void Network::tell(Lane* lane, const std::vector<Fact>& facts) {
 
 void Network::send_all(const Fact& fact) { send(nullptr, encode(fact)); }
 
-// Sends news about this host's ranks. Before the end of a rank, it sends how far the rank had come,
-// and the failures of its groups.
-void Network::tell_ranks() {
-  RanksFact news;
+// Returns the places of this host's ranks about which there is untold news, in the order in which
+// the ranks ended.
+std::vector<int> Network::places_with_news() const {
+  const Liveness& liveness = host_->liveness;
+  std::vector<int> places;
   for (int place = 0; place < host_->ranks(); ++place) {
-    const auto now = host_->describe(place);
-    auto& told = told_[static_cast<std::size_t>(place)];
-    const Reported next{.state = now.state, .end = now.end.has_value()};
-    if (next == told || now.state == RankState::kAbsent) continue;
-    if (now.state == RankState::kDied && !now.end && host_->since_death(place) < kForEnd) continue;
-    told = next;
+    const Reported now{.state = liveness.state(place), .end = liveness.has_end(place)};
+    if (now.state == RankState::kAbsent) continue;
+    if (now != told_[static_cast<std::size_t>(place)]) places.push_back(place);
+  }
+  std::ranges::stable_sort(places, {}, [&](int place) { return liveness.ended_at(place); });
+  return places;
+}
+
+// Sends news about this host's ranks, in the order in which they ended. The order matters, because
+// a rank may end after another rank's death: a host that hears of the later end first would blame
+// the wrong rank. Before the end of a rank, it sends how far this rank had come, and the failures
+// of its groups. Returns false if it has held news back.
+bool Network::tell_ranks() {
+  RanksFact news;
+  bool is_held_back = false;
+  for (const int place : places_with_news()) {
+    const auto now = host_->remote_hosts.describe(place);
+    is_held_back |=
+        now.state == RankState::kDied && !now.end && host_->liveness.since_death(place) < kForEnd;
+    if (is_held_back && now.state > RankState::kAlive) continue;
+    told_[static_cast<std::size_t>(place)] = {.state = now.state, .end = now.end.has_value()};
     if (now.state > RankState::kAlive) {
       Bytes last;
-      for (GroupEntry& entry : host_->groups()) {
+      for (GroupEntry& entry : host_->groups.entries()) {
         const std::vector<Fact> facts = announced(entry, place);
         append(last, facts);
         if (!facts.empty()) append(last, standing(entry));
       }
-      append(last, host_->farewells().of(static_cast<std::uint64_t>(place)));
+      append(last, host_->groups.farewells().of(static_cast<std::uint64_t>(place)));
       send_in_any_case(last);
     }
-    news.ranks.push_back(fact_of(now));
+    news.ranks.push_back(now);
   }
   if (!news.ranks.empty()) send_in_any_case(frames_of(news));
   for (int place = host_->ranks(); place < host_->places(); ++place) {
@@ -105,16 +114,18 @@ void Network::tell_ranks() {
     told.state = RankState::kCut;
     send_in_any_case(encode(*cut));
   }
+  return !is_held_back;
 }
 
-// A broken connection that this host has found to a rank of another.
+// Returns the report that the connection to the rank at `place` has broken. Absent: it has not.
 std::optional<CutFact> Network::cut_at(int place) const {
-  const auto from = host_->cut_from(place);
+  const auto from = host_->remote_hosts.cut_from(place);
   if (!from) return std::nullopt;
-  return CutFact{.own = *from, .other = host_->describe(place).world_rank};
+  return CutFact{.own = *from, .other = host_->world_rank(place)};
 }
 
-// Facts about the group's members at `place`, or, for -1, about all on this host.
+// Returns the facts about the calls of the group's member at `place`. If `place` is -1, it is all
+// members on this host.
 std::vector<Fact> Network::announced(GroupEntry& entry, int place) {
   std::vector<Fact> facts;
   const auto group = GroupMirror::of(*host_, entry);
@@ -129,7 +140,7 @@ std::vector<Fact> Network::announced(GroupEntry& entry, int place) {
   return facts;
 }
 
-// Lasting facts about the group as a whole.
+// Returns the facts about the group that are not about single calls.
 std::vector<Fact> Network::standing(GroupEntry& entry) {
   std::vector<Fact> facts;
   const auto group = GroupMirror::of(*host_, entry);
@@ -138,7 +149,8 @@ std::vector<Fact> Network::standing(GroupEntry& entry) {
   Succession words = group->succession(&entry);
   for (int member = 0; member < words.size(); ++member) {
     if (!host_->is_here(words.place(member))) continue;
-    // A refusal before the member came is sent before its coming.
+    // If the member refused a call of `rebuild` before it made the next one, the refusal is sent
+    // first.
     const std::uint64_t turn = words.turn(member);
     const std::uint32_t how = words.how(member);
     if (auto refused = group->rebuild_refusal(member)) facts.emplace_back(std::move(*refused));
@@ -155,22 +167,23 @@ std::vector<Fact> Network::standing(GroupEntry& entry) {
   return facts;
 }
 
-// Sends the last facts about a group that goes, and keeps them for hosts that have yet to hear
-// them.
+// Sends the last facts about a group that is being removed from the list. Keeps them for hosts that
+// have not received them.
 void Network::say_farewell(GroupEntry& entry) {
-  // Progress of the members comes first, as the group's failure applies to calls that had not
-  // ended.
+  // The progress of the members is sent first, because the group's failure applies only to calls
+  // that had not ended.
   const std::vector<Fact> lasting = standing(entry);
   Bytes last;
   for (int place = 0; place < host_->ranks(); ++place) {
     const std::vector<Fact> facts = announced(entry, place);
     const auto keep = [&](const Fact& fact) {
-      host_->farewells().keep(static_cast<std::uint64_t>(place), fact);
+      host_->groups.farewells().keep(static_cast<std::uint64_t>(place), fact);
     };
     if (facts.empty()) continue;
     std::for_each(facts.begin(), facts.end(), keep);
     for (const Fact& fact : lasting) {
-      if (!std::holds_alternative<VoteFact>(fact)) keep(fact);  // a group that owes that stays
+      if (!std::holds_alternative<VoteFact>(fact))
+        keep(fact);  // a group with an outcome to tell is not removed
     }
     append(last, facts);
   }
@@ -179,14 +192,15 @@ void Network::say_farewell(GroupEntry& entry) {
 }
 
 void Network::tell_groups() {
-  // A rank that takes the news for the other hosts must be able to send it to all of them.
+  // Only a rank that speaks for this host, or that has lanes to all other hosts, may take news out
+  // of an entry. Two ranks may do so at the same time.
   const bool takes_word = speaks() || reaches_all();
-  for (GroupEntry& entry : host_->groups()) {
+  for (GroupEntry& entry : host_->groups.entries()) {
     std::uint64_t id = entry.id.load(std::memory_order_acquire);
     if (id == 0) continue;
     const auto news = takes_word ? entry.news.exchange(0, std::memory_order_acq_rel) : 0;
     if (news != 0) {
-      // Before a member's wish for the next epoch, its progress is sent.
+      // A member's progress is sent before its call of `rebuild`.
       if ((news & (GroupEntry::kRefused | GroupEntry::kAsked | GroupEntry::kCome)) != 0) {
         tell(nullptr, announced(entry, -1));
       }
@@ -198,35 +212,33 @@ void Network::tell_groups() {
       if ((news & GroupEntry::kAsked) != 0) send_all(Question{id});
     }
     agree(entry);
-    // Frees its memory; another rank may speak for this host, too. Unsent news about the group goes
-    // with it. So a rank without lanes to all hosts leaves this to a rank that has them.
+    // Remove a group that is no longer needed, and free its memory. News that was not sent is lost
+    // then. So only a rank that may take news out of entries removes groups.
     if (takes_word && !is_needed(entry)) {
       say_farewell(entry);
-      host_->gone_groups().note(id);  // while it is listed: there is no moment when it is neither
+      host_->groups.gone().note(id);  // first, so that the list or `gone` always has it
       const std::uint64_t block = entry.block.load(std::memory_order_relaxed);
       if (!entry.id.compare_exchange_strong(id, 0, std::memory_order_acq_rel)) continue;
-      host_->release(block, HostControl::kNetwork);
+      host_->memory.release(block, HostMemory::kNetwork);
       entry.taken.store(0, std::memory_order_release);
     }
   }
-  // Also forgets groups that another process removed.
-  agreement_.forget_unless([this](std::uint64_t id) { return host_->find_group(id) != nullptr; });
+  // This also forgets groups that another process has removed.
+  agreement_.forget_unless([this](std::uint64_t id) { return host_->groups.find(id) != nullptr; });
 }
 
-// Sends all at once: ends are sent last, and single sends would each wait for the one before.
+// Sends all facts on a new lane, in one piece: each separate send would wait for the one before.
 void Network::tell_all(Lane& lane) {
   Bytes news;
-  for (GroupEntry& entry : host_->groups()) {
+  for (GroupEntry& entry : host_->groups.entries()) {
     append(news, announced(entry, -1));
     append(news, standing(entry));
   }
-  append(news, host_->farewells().all());
+  append(news, host_->groups.farewells().all());
   RanksFact all;
   for (int place = 0; place < host_->ranks(); ++place) {
-    const auto now = host_->describe(place);
-    if (now.state != RankState::kAbsent) {
-      all.ranks.push_back(fact_of(now));
-    }
+    auto now = host_->remote_hosts.describe(place);
+    if (now.state != RankState::kAbsent) all.ranks.push_back(std::move(now));
   }
   append(news, frames_of(all));
   for (int place = host_->ranks(); place < host_->places(); ++place) {

@@ -1,7 +1,7 @@
 #include "membership/control/onlooker.h"
 
 #include "membership/control/group_layout.h"
-#include "membership/control/host_layout.h"
+#include "membership/control/host/layout.h"
 
 namespace hocket::control {
 namespace {
@@ -16,7 +16,7 @@ bool is_known(const engine::Signature& s) noexcept {
 Onlooker::Onlooker(std::span<const std::byte> segment) noexcept : segment_(segment) {
   const auto* header = at<HostHeader>(0);
   if (header == nullptr) return;
-  constexpr std::uint64_t kName = ~std::uint64_t{0xff};  // but the version
+  constexpr std::uint64_t kName = ~std::uint64_t{0xff};  // all bits of the magic except the version
   const std::uint64_t magic = header->magic.load(std::memory_order_acquire);
   if (magic == 0 || (magic & kName) != (kMagic & kName)) return;
   known_ = Known::kOtherVersion;
@@ -24,7 +24,7 @@ Onlooker::Onlooker(std::span<const std::byte> segment) noexcept : segment_(segme
   constexpr std::uint32_t kMost = 1 << 20;
   const std::uint32_t here = header->ranks;
   const std::uint32_t remote = header->remote;
-  if (here == 0 || here > static_cast<std::uint32_t>(HostControl::kMostRanks) || remote > kMost ||
+  if (here == 0 || here > static_cast<std::uint32_t>(HostView::kMostRanks) || remote > kMost ||
       at<RankLine>(lines_offset(), here + remote) == nullptr) {
     return;
   }
@@ -63,13 +63,6 @@ std::uint64_t Onlooker::first_block(int place) const noexcept {
       {.ranks = ranks_, .remote = places_ - ranks_, .stripe_bytes = stripe_bytes_}, place);
 }
 
-std::uint64_t first_block_of(const HostControl& host, int place) noexcept {
-  return first_block_offset({.ranks = host.ranks(),
-                             .remote = host.places() - host.ranks(),
-                             .stripe_bytes = host.stripe_bytes()},
-                            place);
-}
-
 int Onlooker::size_of_group(std::uint64_t block) const noexcept {
   const auto* header = at<GroupHeader>(block);
   if (header == nullptr) return 0;
@@ -79,7 +72,8 @@ int Onlooker::size_of_group(std::uint64_t block) const noexcept {
   return members == nullptr ? 0 : static_cast<int>(size);
 }
 
-// As group_layout.h's functions take it; nothing is written.
+// Returns the address of a group's block. It is not const, because functions of group_layout.h need
+// this, but nothing is written.
 std::byte* Onlooker::block_of(std::uint64_t block, int index) const noexcept {
   if (index < 0 || index >= size_of_group(block)) return nullptr;
   return const_cast<std::byte*>(segment_.data() + block);

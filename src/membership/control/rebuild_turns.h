@@ -1,12 +1,12 @@
-// Tracks refused calls of `rebuild` that a rank has yet to hear of.
+// Tracks refused calls of `rebuild` that a rank has yet to learn of.
 //
-// Calls of `rebuild` have no numbers: ranks come to them from different calls, and again after a
-// deadline. So refused calls are counted. Each rank counts its own calls that were refused, by any
-// rank, and announces its own refusals with that count. So a refusal ends the call with that count
-// on each rank, whenever the rank comes to it.
+// Calls of `rebuild` have no numbers: ranks come to them from different calls, and may repeat them
+// after a deadline. So the refused calls are counted instead. Each rank counts those of its own
+// calls that any rank has refused. It announces its own refusals with its count. So a refusal ends
+// the call with the same count on each rank, however late the rank makes this call.
 //
-// A rank that makes other calls after a refusal has given that rebuild up, and refusals of it no
-// longer matter.
+// If a rank makes another call after a refusal, it has given up that `rebuild`, and refusals of it
+// no longer matter.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace hocket::control {
 
-// A value, one rank's; its group must outlive it.
+// The refused calls of one rank. A value. The group must outlive it.
 class RebuildTurns {
  public:
   explicit RebuildTurns(GroupControl& group) noexcept : group_(&group) {}
@@ -27,13 +27,16 @@ class RebuildTurns {
     int member = -1;
     std::string reason;
   };
-  // Returns another rank's refusal of the call that this rank makes, which then counts as refused.
+  // Returns another rank's refusal of the call that this rank is making. The call then counts as
+  // refused. Absent: no rank has refused it.
   std::optional<News> news();
-  // Announces this rank's own call as refused.
+  // Announces that this rank refuses its own call.
   void refuse(std::string_view reason);
-  // The turn in which this rank comes: the number, from 1, that its next refused call will have.
+  // Returns the turn of this rank's current call: the number, from 1, that the call has if it is
+  // refused.
   std::uint64_t turn() const noexcept { return turn_; }
-  // Moves to a later turn, in which others have come, if the refusing rank is out of reach.
+  // Moves to a later turn in which other ranks have come, if the rank that refused the earlier
+  // turns cannot be reached.
   void catch_up(std::uint64_t turn) noexcept { turn_ = turn; }
 
  private:

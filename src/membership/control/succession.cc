@@ -35,7 +35,7 @@ int Succession::place(int rank) const noexcept {
   return std::clamp(member(rank).place, 0, host_->places() - 1);
 }
 
-// --- Who is there -------------------------------------------------------------------------------
+// --- The members that are there -----------------------------------------------------------------
 
 void Succession::come(int rank, std::uint32_t how, std::uint64_t turn) noexcept {
   announce(rank, how | kCame, turn);
@@ -48,9 +48,9 @@ void Succession::close(int rank) noexcept {
 void Succession::announce(int rank, std::uint32_t how, std::uint64_t turn) noexcept {
   if (!note(rank, how, turn)) return;
   for (int i = 0; i < size_; ++i) {
-    if (i != rank) host_->ring(place(i));
+    if (i != rank) host_->doorbells.ring(place(i));
   }
-  if (entry_ != nullptr) host_->tell_network(*entry_, GroupEntry::kCome);
+  if (entry_ != nullptr) host_->groups.tell_network(*entry_, GroupEntry::kCome);
 }
 
 bool Succession::note(int rank, std::uint32_t how, std::uint64_t turn) noexcept {
@@ -59,8 +59,8 @@ bool Succession::note(int rank, std::uint32_t how, std::uint64_t turn) noexcept 
                                    turn_before, turn, std::memory_order_acq_rel)) {
   }
   const std::uint32_t before = member(rank).come.fetch_or(how, std::memory_order_acq_rel);
-  // Calls that need it look up where losses have changed.
-  if ((~before & how & (kCame | kClosed)) != 0) host_->count_loss();
+  // Calls that need this member check for losses only when the counter of losses has changed.
+  if ((~before & how & (kCame | kClosed)) != 0) host_->liveness.count_loss();
   return (before | how) != before || turn_before < turn;
 }
 
@@ -81,18 +81,18 @@ std::uint32_t Succession::how(int rank) const noexcept {
 }
 
 bool Succession::is_lost(int rank) const noexcept {
-  return host_->state(place(rank)) > RankState::kAlive || has_closed(rank) ||
-         host_->has_ended_task(place(rank));
+  return host_->liveness.state(place(rank)) > RankState::kAlive || has_closed(rank) ||
+         host_->tasks.has_ended(place(rank));
 }
 
 bool Succession::has_ended(int rank) const noexcept {
-  const RankState state = host_->state(place(rank));
+  const RankState state = host_->liveness.state(place(rank));
   return state == RankState::kDied || state == RankState::kLeft || has_closed(rank);
 }
 
 bool Succession::is_out_of_reach(int rank) const noexcept {
-  const bool is_cut = host_->state(place(rank)) == RankState::kCut;
-  return is_lost(rank) && (!is_cut || has_closed(rank) || host_->has_ended_task(place(rank)));
+  const bool is_cut = host_->liveness.state(place(rank)) == RankState::kCut;
+  return is_lost(rank) && (!is_cut || has_closed(rank) || host_->tasks.has_ended(place(rank)));
 }
 
 bool Succession::anybody_came() const noexcept {
@@ -176,10 +176,10 @@ Succession::Guard::Guard(Succession& group) noexcept : group_(group), held_(fals
   const auto self = static_cast<std::uint32_t>(group_.host_->self()) + 1;
   std::uint32_t holder = 0;
   if (!word.compare_exchange_strong(holder, self, std::memory_order_acq_rel)) {
-    // A holder that died left nothing half-done: it published its writes last.
+    // A holder that has died has left no partial state: its last write published all others.
     const auto place = static_cast<int>(holder) - 1;
     const bool dead = place >= 0 && place < group_.host_->ranks() &&
-                      group_.host_->state(place) > RankState::kAlive;
+                      group_.host_->liveness.state(place) > RankState::kAlive;
     if (!dead || !word.compare_exchange_strong(holder, self, std::memory_order_acq_rel)) return;
   }
   held_ = true;
@@ -204,7 +204,7 @@ std::optional<Vote> Succession::accepted() const {
 }
 
 void Succession::accept(const Vote& vote) noexcept {
-  // Into the slot that does not count, so that one who dies here has changed nothing.
+  // Write into the slot that is not in use, so that a process which dies here changes nothing.
   const auto slot = (header_->accepted.load(std::memory_order_acquire) & 1) ^ 1;
   write(static_cast<int>(slot), vote.members);
   header_->accepted.store(vote.ballot << 1 | slot, std::memory_order_release);
@@ -223,7 +223,7 @@ void Succession::decide(const Members& members) noexcept {
   if (is_decided()) return;
   write(kDecidedSlot, members);
   header_->decided.store(1, std::memory_order_release);
-  host_->ring_all();
+  host_->doorbells.ring_all();
 }
 
 void Succession::inform(int rank) noexcept {
@@ -266,29 +266,29 @@ bool Succession::appoint(std::uint64_t block) noexcept {
   if (!header_->successor.compare_exchange_strong(none, block, std::memory_order_acq_rel)) {
     return false;
   }
-  host_->ring_all();
+  host_->doorbells.ring_all();
   return true;
 }
 
-// Takes over a decision that was made in the new group before it was listed here. The host that
-// sent it tells all hosts.
+// Takes over a decision that arrived before this host listed the group. The host that sent it has
+// sent it to all hosts.
 void Succession::learn(const VoteFact& vote) noexcept {
   if (vote.kind != VoteFact::Kind::kDecided) return;
   if (vote.members.size() != static_cast<std::size_t>(size_)) return;
   for (int i = 0; i < size_; ++i) {
     if (!host_->is_here(place(i))) inform(i);
   }
-  decide(vote.members);  // without the guard: any rank that does it now writes the same
+  decide(vote.members);  // needs no guard, because every rank writes the same here
 }
 
 GroupEntry* Succession::enlist(std::uint64_t id) {
-  GroupEntry* entry = host_->enlist_once(
-      header_->entry, {.id = id, .block = host_->offset_of(header_), .size = size_});
+  GroupEntry* entry = host_->groups.enlist_once(
+      header_->entry, {.id = id, .block = host_->memory.offset_of(header_), .size = size_});
   if (entry == nullptr) return nullptr;
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with Network::take_told
   auto mirror = GroupMirror::of(*host_, *entry);
   if (!mirror) return entry;
-  for (const auto& [from, frame] : host_->forerunners().heard(id)) {
+  for (const auto& [from, frame] : host_->groups.forerunners().heard(id)) {
     const auto fact = parse(std::span<const std::byte>(frame).subspan(kFrameHeaderBytes));
     if (!fact) continue;
     mirror->write(*fact, {*entry, from});

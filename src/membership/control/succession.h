@@ -1,21 +1,23 @@
-// The agreed end of a group: its members agree which of them go on, as the group of the next epoch.
+// The agreed end of a group: its members agree on the members that go on, as the group of the next
+// epoch.
 //
-// Within a host. Each member that calls `rebuild` sets its own word in the group's block (`come`),
-// which it never clears. If a call of `rebuild` is refused, all come again, in the next turn
-// (rebuild_turns.h). Only members that have come in the latest turn count as there.
+// Within a host. Each member that calls `rebuild` sets a word in the group's block (`come`), which
+// is never cleared. If a call of `rebuild` is refused, all members come again, in the next turn
+// (rebuild_turns.h). A member is *there* if it has come in the latest turn and can be reached.
 //
-// When every member has come or is known to be gone, one of them makes the next group: the first
-// that is there, or another one after a moment. It writes the complete group of those that are
-// there into a new block of its own. Then it puts the block's offset into one word of the old
-// group, by compare-and-swap (`appoint`). The first swap wins, for all, whatever rank ends then or
-// before: there is no state between undecided and decided. A member that is left out learns it from
-// the same word, however late it comes.
+// One member makes the next group when every member has come or is known to be lost. It is the
+// first member that is there, or another one after a moment. It writes the complete group of the
+// members that are there into a new block. Then it stores the block's offset in one word of the old
+// group, by compare-and-swap (`appoint`). The first swap decides for all, whichever ranks end
+// before or after it: there is no state between undecided and decided. A member that is left out
+// learns this from the same word, however late it comes.
 //
 //   old block: successor = 0  --appoint-->  successor = offset of the new block
 //
-// Between hosts. The same facts are copied to the other hosts' blocks over the lanes. The hosts
-// agree on the members before each appoints its block: see agreement.h. A host's promises and
-// accepted votes are in the block, too, so that they outlive the rank that speaks for the host.
+// Between hosts. The words of each host's members are copied to the other hosts' blocks over the
+// lanes. The hosts agree on the members before each of them appoints its block: see agreement.h. A
+// host's promises and accepted votes are in the block too, so that they outlive the rank that
+// speaks for the host.
 #pragma once
 
 #include <cstdint>
@@ -34,42 +36,46 @@ using Members = std::vector<bool>;
 // The bits of a member's word.
 enum Come : std::uint32_t {
   kCame = 1,
-  kImpatient = 2,  // does not wait any longer for missing members
-  kAlone = 4,      // goes on even if ranks out of reach may do the same
-  kInformed = 8,   // the member's host knows the outcome; the host sets this, not the member
-  kClosed = 16,    // has closed the group, without having come before
+  kImpatient = 2,  // waits no longer for missing members
+  kAlone = 4,      // goes on even if ranks that it cannot reach may do the same
+  kInformed = 8,   // the member's host knows the outcome; set by the receiving host
+  kClosed = 16,    // has closed the group before it has come
 };
 
 struct VoteFact;
 
-// A value: what a host has accepted last; see agreement.h.
+// The vote that a host has accepted last; see agreement.h. A value.
 struct Vote {
   std::uint64_t ballot = 0;
   Members members = {};
 };
 
-// A view of a group's block; copies nothing and owns nothing. Functions are safe from any thread,
-// except those that need the guard.
+// A view of a group's block. It owns nothing. Any thread may call its functions, except those that
+// need the guard.
 class Succession {
  public:
   explicit Succession(GroupControl& group);
-  // The network's view. `memory` is a group's block.
+  // The view of the network's thread. `memory` is a group's block.
   Succession(HostControl& host, std::byte* memory, GroupEntry* entry);
-  // The same for a block that may be reused meanwhile.
+  // The view of a block that may be reused meanwhile. `size` is the group's size, which was read
+  // before.
   Succession(HostControl& host, std::byte* memory, GroupEntry* entry, int size);
 
   int size() const noexcept { return size_; }
   int place(int member) const noexcept;
 
-  // --- Who is there ---------------------------------------------------------------------------
-  // Announces that this rank has come, and wakes the ranks that may wait for it in a call.
+  // --- The members that are there -------------------------------------------------------------
+
+  // Announces that this rank has called `rebuild`, and wakes the ranks that may wait for it in a
+  // call. `how` has bits of Come.
   void come(int member, std::uint32_t how, std::uint64_t turn = 1) noexcept;
-  // Records the same for a member on another host. Returns false if it was known.
+  // Records that a member of another host has called `rebuild` or closed the group. Returns false
+  // if this was known.
   bool note(int member, std::uint32_t how, std::uint64_t turn = 1) noexcept;
   std::uint32_t how(int member) const noexcept;
-  // Returns the turn in which the member has come last.
+  // Returns the last turn in which the member has come.
   std::uint64_t turn(int member) const noexcept;
-  // Returns the latest turn in which a member that is in reach has come.
+  // Returns the latest turn in which any reachable member has come.
   std::uint64_t latest_turn() const noexcept;
   bool has_come(int member) const noexcept { return (how(member) & kCame) != 0; }
   // Announces that this rank has closed the group, and wakes the ranks that may wait for it.
@@ -77,35 +83,40 @@ class Succession {
   bool has_closed(int member) const noexcept {
     return (how(member) & (kCame | kClosed)) == kClosed;
   }
-  // True if the member has ended, has closed the group, or is out of reach.
+  // Returns whether the member has ended, has closed the group, or cannot be reached.
   bool is_lost(int member) const noexcept;
-  // True if the member has certainly ended or closed the group.
+  // Returns whether the member has certainly ended, or has closed the group.
   bool has_ended(int member) const noexcept;
-  // True if the member is lost, and no lane hears of it either. A member that only its messages
-  // cannot reach may go on with hosts that they do reach, so it counts as there once it has come.
+  // Returns whether the member is lost, and no lane brings news of it either. A member whose
+  // messages fail while a lane still brings news is not out of reach: it may go on with other
+  // hosts. So `is_there` counts it when it has come.
   bool is_out_of_reach(int member) const noexcept;
   bool is_there(int member) const noexcept { return is_there(member, latest_turn()); }
   bool anybody_came() const noexcept;
-  // True if a ComeFact would have anything to report.
+  // Returns whether any member has come or has closed the group.
   bool anybody_said() const noexcept;
-  // True if no member is waited for any longer: all others have come or are out of reach, or a
+  // Returns whether no member is waited for any longer: every member is there or out of reach, or a
   // member that is there is impatient.
   bool is_ready() const noexcept;
   Members there() const;
 
   // --- Between hosts. `hosts`: the number of each member's host ---------------------------------
-  // Hosts with a member that is there, in the order of members.
+
+  // Returns the hosts that have a member that is there, in the order of the members.
   std::vector<int> hosts_there(std::span<const int> hosts) const;
-  // True if these hosts may decide for all. They must hold more than half of the members that have
-  // not ended, or half and the first. So two parts that cannot see each other never both may. While
-  // any member is silent, a host that has ended as a whole still counts: it may have voted there.
+  // Returns whether the hosts `with` may decide for all. They must have more than half of the
+  // members that have not ended, or exactly half including the first one. So two sets of hosts that
+  // cannot hear each other never both decide. While any member is silent, a host whose ranks have
+  // all ended still counts, because it may have voted for the silent side.
   bool outweighs(std::span<const int> hosts, const std::set<int>& with) const;
-  // True if all members that are there said that they go on alone.
+  // Returns whether all members that are there have said that they may go on alone.
   bool may_go_alone() const noexcept;
 
   // --- A host's part in the agreement ------------------------------------------------------------
-  // A lock between processes of this host. It passes to the next process when its holder has died.
-  // Does not wait if it is held: the question will be repeated.
+
+  // A lock between the processes of this host. When its holder has died, another process can take
+  // it. The constructor does not wait: if another process holds the lock, this object is false, and
+  // the caller relies on the question being repeated.
   class Guard {
    public:
     explicit Guard(Succession& group) noexcept;
@@ -118,28 +129,30 @@ class Succession {
     Succession& group_;
     bool held_;
   };
-  // The caller of these four holds the guard. Ballots only grow.
+  // The next four functions need the guard. Ballots only grow.
   std::uint64_t promised() const noexcept;
   void promise(std::uint64_t ballot) noexcept;
   std::optional<Vote> accepted() const;
   void accept(const Vote& vote) noexcept;
-  // The hosts' decision; absent: none yet.
+  // Returns the decision of the hosts. Absent: there is none yet.
   std::optional<Members> decided() const;
   bool is_decided() const noexcept;
-  // Records the decision and wakes this host's ranks. The caller holds the guard.
+  // Records the decision and wakes this host's ranks. Needs the guard.
   void decide(const Members& members) noexcept;
-  // Notes that the member's host knows the decision, or does not need it.
+  // Records that the member's host knows the decision, or does not need it.
   void inform(int member) noexcept;
-  // True if another host may still need this one to send the decision.
+  // Returns whether another host may still need to get the decision from this one.
   bool owes_outcome() const noexcept;
 
   // --- The next group on this host ---------------------------------------------------------------
-  // The offset of its block; 0: none yet.
+
+  // Returns the offset of the next epoch's block; 0 if there is none yet.
   std::uint64_t successor() const noexcept;
-  // Returns true if `block` becomes the next group, and false if another block was first.
+  // Makes `block` the next group. Returns false if another block was appointed before.
   bool appoint(std::uint64_t block) noexcept;
-  // Lists a new group's block for the network; the first member that comes makes the entry. Earlier
-  // facts from other hosts go into the block. Absent if there are too many groups.
+  // Lists this group for the network. The first member that calls it makes the entry. Facts about
+  // the group that other hosts have sent before are written into the block. Null: there are too
+  // many groups.
   GroupEntry* enlist(std::uint64_t id);
 
   HostControl& host() const noexcept { return *host_; }

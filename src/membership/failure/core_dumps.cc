@@ -4,7 +4,7 @@ namespace hocket::failure {
 
 namespace {
 
-constexpr int kAtOnce = 4;  // all members wait, and each begins with the one behind it
+constexpr int kAtOnce = 4;  // members that one look checks; other ranks check others
 
 }  // namespace
 
@@ -16,7 +16,7 @@ void CoreDumps::look(const std::function<bool(int member)>& needed) {
     const int member = next_ % group_.size();
     next_ = member + 1;
     if (member == group_.rank() || !group_.is_here(member) || !needed(member)) continue;
-    group_.host().look_for_core_dump(group_.host_rank(member));
+    group_.host().liveness.look_for_core_dump(group_.host_rank(member));
     ++looked;
   }
 }

@@ -1,5 +1,4 @@
-// Finds members of a group whose memory is being written to core files, for ranks that wait for
-// them.
+// Lets a waiting rank find members of its group whose core dump the kernel is writing.
 #pragma once
 
 #include <chrono>
@@ -10,8 +9,8 @@
 
 namespace hocket::failure {
 
-// The kernel reports a crash with a core file only when the file has been written, which may take
-// minutes. So waiting ranks check for themselves, now and then. A value; one thread.
+// The kernel reports a crash with a core file only after the file is written, which may take
+// minutes. So waiting ranks check for core dumps from time to time. A value. One thread uses it.
 class CoreDumps {
   static constexpr std::chrono::milliseconds kPause{200};
 
@@ -19,10 +18,10 @@ class CoreDumps {
   explicit CoreDumps(control::GroupControl& group) noexcept
       : group_(group), next_(group.rank() + 1) {}
 
-  // Checks a few of the `needed` members in turn, and records the deaths it finds. Cheap if it is
-  // not time to check.
+  // Checks a few of the `needed` members, and others the next time. Records the deaths that it
+  // finds. It is cheap if it is too early for a check.
   void look(const std::function<bool(int member)>& needed);
-  // A thread that sleeps now wakes up at this time and checks again.
+  // Returns the time at which a thread that sleeps now should wake up and check again.
   static base::Deadline next() noexcept { return base::Deadline::in(kPause); }
 
  private:

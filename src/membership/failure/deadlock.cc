@@ -19,14 +19,14 @@ namespace {
 using control::BlockingCall;
 using control::GroupControl;
 
-// The members of a group that are in blocking calls, and of these the ones that cannot go on.
+// Finds the members of a group that are blocked in calls, and that only wait for each other.
 class Standstill {
  public:
   explicit Standstill(GroupControl& group);
 
   bool contains(int member) const { return is_stuck_[index(member)]; }
   std::vector<int> members() const;
-  // Hashes the members and the numbers of their calls; never 0.
+  // Returns a hash of the stuck members and of the numbers of their calls. Never 0.
   std::uint64_t hash() const noexcept;
 
  private:
@@ -38,10 +38,11 @@ class Standstill {
   GroupControl& group_;
   std::vector<std::optional<GroupControl::ShownCall>> calls_;
   std::vector<bool> is_stuck_;
-  std::vector<bool> has_left_;  // in order, so that it sends no more
+  std::vector<bool> has_left_;  // it left in good order, so it sends no more
 };
 
-// The greatest set whose members all wait for members: all who block, less those who can go on.
+// Starts with all blocked members. Then it removes members that can go on, until no such member
+// remains.
 Standstill::Standstill(GroupControl& group) : group_(group) {
   const control::Succession succession(group);
   for (int i = 0; i < group.size(); ++i) {
@@ -67,10 +68,17 @@ bool Standstill::can_go_on(int member) const {
                         call.peers.begin() + static_cast<std::ptrdiff_t>(count),
                         [&](std::int32_t peer) { return waits_for_stuck(member, peer); });
   }
+  bool are_all_away = group_.size() > 1;
   for (int i = 0; i < group_.size(); ++i) {
-    if (i != member && is_stuck_[index(i)] && needs(member, call.sequence, i)) return false;
+    if (i == member) continue;
+    if (is_stuck_[index(i)] && needs(member, call.sequence, i)) return false;
+    are_all_away &=
+        !has_left_[index(i)] && is_stuck_[index(i)] && group_.last_sequence(i) < call.sequence;
   }
-  return true;
+  // A root may need no other rank's data, but it waits until the others have taken its own data. It
+  // waits in vain if all others are stuck before this call. A rank that has left is no part of a
+  // deadlock, because its loss ends the call.
+  return !are_all_away;
 }
 
 bool Standstill::waits_for_stuck(int member, std::int32_t peer) const {
@@ -86,18 +94,19 @@ bool Standstill::waits_for_stuck(int member, std::int32_t peer) const {
   return any;
 }
 
-// Whether `member` cannot end its collective before `other`, which has not come to it, does. In
-// doubt it can.
+// Returns whether `member` cannot finish its collective before `other` has come to it. False if
+// this is not certain.
 bool Standstill::needs(int member, std::uint64_t sequence, int other) const {
   if (group_.last_sequence(other) >= sequence) return false;
   const auto record = group_.find(member, sequence);
   if (!record) return false;
   const engine::Signature& called = record->signature;
+  if (called.digest == engine::kMeetsAll) return true;
   const engine::KindRow& row = engine::row_of(called.kind);
-  // Each step of a call that makes a group or memory is an exchange among all. The steps of a sum
-  // are not.
+  // A call that makes a group or memory exchanges data among all ranks in each of its parts. A
+  // reduction that is composed of other calls may not.
   if (row.done == engine::Done::kByCalls) return !row.operates;
-  const bool has_parts = row.regular != called.kind;  // some of which may be empty
+  const bool has_parts = row.regular != called.kind;  // a part may be empty; no rank waits for it
   if (row.done != engine::Done::kByEngines || has_parts) return false;
   if (called.count == 0 && called.kind != engine::Kind::kBarrier) return false;
   switch (row.flow) {
@@ -129,9 +138,9 @@ std::uint64_t Standstill::hash() const noexcept {
   return hash | 1;
 }
 
-// "rank 0 in recv of float32[3] from rank 1 tag 0, rank 1 in barrier #2".
+// Returns a text such as "rank 0 in recv of float32[3] from rank 1 tag 0, rank 1 in barrier #2".
 std::string calls_of(const GroupControl& group, const std::vector<int>& members) {
-  constexpr std::size_t kMost = 3;  // of which more than the number is told
+  constexpr std::size_t kMost = 3;  // calls that are described; the text only counts the others
   std::vector<std::string> told;
   for (std::size_t i = 0; i < std::min(kMost, members.size()); ++i) {
     const auto shown = group.blocking(members[i]);
@@ -181,7 +190,7 @@ std::optional<control::Failure> DeadlockSearch::look(std::span<const Awaited> aw
     moves_ = moves;
     pause_ = kPause;
     next_ = base::Deadline::in(pause_);
-    return std::nullopt;  // what has just moved is stepped before anything is said of it
+    return std::nullopt;  // something has moved: the calls step before the next look
   }
   const Standstill standstill(group_);
   if (!standstill.contains(group_.rank())) return std::nullopt;

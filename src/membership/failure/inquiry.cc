@@ -17,15 +17,16 @@ using control::Failure;
 
 namespace {
 
-// The members of a circle of waits that includes this rank, as far as the ranks of this host show
-// them; 0: there is none. A rank that waits for any of several shows itself.
+// Returns the members of a circle of waits that includes this rank, as bits. 0: there is none. Only
+// ranks of this host are considered. A rank that waits for any of several ranks shows itself as the
+// awaited rank.
 std::uint64_t circle_of(const control::GroupControl& group) {
   const control::HostControl& host = group.host();
   std::vector<int> places;
   int at = host.self();
   do {
     places.push_back(at);
-    const int next = host.awaited_by(at);
+    const int next = host.waits.awaited_by(at);
     if (next < 0 || next == at || std::cmp_greater(places.size(), host.places())) return 0;
     at = next;
   } while (at != host.self());
@@ -38,14 +39,17 @@ std::uint64_t circle_of(const control::GroupControl& group) {
   return members;
 }
 
-// Time for a lost rank's last messages to arrive after the news of its loss.
+// The time in which a lost rank's last messages may still arrive after the news of its loss.
 constexpr auto kOvertaking = std::chrono::milliseconds(10);
-// A rank that leaves or asks for a rebuild first makes sure that its messages are on their way.
+// The same time for a rank that leaves or calls `rebuild`. It first makes sure that its messages
+// are on their way.
 constexpr auto kOvertakingInOrder = std::chrono::milliseconds(500);
-// A rank that closes a communicator may be about to leave the job, which explains more.
+// The same time for a rank that closes a communicator. It may be about to leave the job, which is
+// the better explanation.
 constexpr auto kToLeave = std::chrono::milliseconds(100);
-// Longest gap between parts of what a finished rank sent, over a slow network. Over a connection
-// that has broken since, the rest comes soon or never.
+// The same time for a rank that has finished the call. It has sent all its data, which a slow
+// network may still be carrying; this is the longest gap between two pieces of the data. If the
+// connection has broken, the rest comes soon or never.
 constexpr auto kOnItsWay = std::chrono::seconds(3);
 constexpr auto kOnABrokenWay = std::chrono::milliseconds(500);
 
@@ -53,10 +57,11 @@ constexpr auto kOnABrokenWay = std::chrono::milliseconds(500);
 struct Lost {
   int member = -1;
   Loss loss;
-  std::int64_t at = 0;  // see HostControl::ended_at
+  std::int64_t at = 0;  // see Liveness::ended_at
 
-  // True if this rank is to blame rather than `other`, at whatever index. A rank that leaves
-  // because of another one does so later.
+  // Returns whether this member is to blame rather than `other`. Their rank numbers do not matter.
+  // Among two sudden losses with equal blame, the earlier one is to blame: a rank that ends because
+  // of another rank ends later.
   bool is_before(const Lost& other) const noexcept {
     if (loss.blame != other.loss.blame) return loss.blame < other.loss.blame;
     return loss.sudden() && at < other.at;
@@ -81,8 +86,9 @@ std::string describe(const MessageCall& call) {
                          : fmt::format("tag {}", e.tag == engine::kStagedTag ? 0 : e.tag));
 }
 
-// News of a loss may overtake earlier messages: from another host, and from a lost rank that had
-// finished the call.
+// Reports a loss only after a delay, which `doubt` tracks: the news of a loss may overtake messages
+// that were sent before it. This can happen between hosts, and if the lost rank had finished the
+// call.
 Verdict Inquiry::look(const Awaited& awaited, Doubt& doubt) {
   Verdict found = find(awaited);
   const Failure* const failure = std::get_if<Failure>(&found);
@@ -109,17 +115,17 @@ Verdict Inquiry::look(const Awaited& awaited, Doubt& doubt) {
 }
 
 Verdict Inquiry::find(const Awaited& awaited) {
-  // Takes in messages that no receive waits for yet, as their sender may be waiting for room.
+  // Receive messages that no call waits for yet, because their sender may be waiting for room.
   messages_.progress();
   if (group_.failed()) return group_.failure();
-  group_.host().look_for_deaths();
+  group_.host().liveness.look_for_deaths();
   core_dumps_.look([&](int member) {
     return awaited.sequence != 0 ? !has_finished(awaited, member)
                                  : awaited.peer == engine::kAnyPeer || awaited.peer == member;
   });
   group_.ask();
-  // The better explanation comes first: a rank that refused the call, or called another, may have
-  // ended since.
+  // Look for refusals and mismatches first. They explain more than the loss of a rank, which may be
+  // their consequence.
   if (awaited.sequence != 0) {
     if (auto refusal = find_refusal(group_, awaited.sequence)) return std::move(*refusal);
     if (auto other = find_difference(group_, awaited.sequence)) return std::move(*other);
@@ -134,14 +140,14 @@ bool Inquiry::has_finished(const Awaited& awaited, int member) const {
          group_.finished_sequence(member) >= awaited.sequence;
 }
 
-// Tells whether the end of a rank matters to this wait.
+// Returns whether the end of a rank matters to this wait.
 //
-// - A collective needs a rank that had not finished it, or whose messages have not all arrived. It
-//   sent them, but may have ended, or lost its connection, before they left.
+// - A collective needs each rank that had not finished it, or some of whose messages have not
+//   arrived. The rank may have ended, or lost its connection, before these messages left.
 // - A message needs its own peer.
-// - A receive from any rank needs each rank that was lost suddenly or ended by an exception, as the
-//   program may count on a message from it. A rank that left in order has sent all its messages.
-//   The wait is in vain only if all other ranks have left.
+// - A receive from any rank needs each rank that was lost suddenly or ended by an exception: the
+//   program may count on a message from it. A rank that left in good order has sent all its
+//   messages. Then the wait is in vain only if all other ranks have left.
 bool Inquiry::is_needed(const Awaited& awaited, int member, bool sudden, int living_before) const {
   if (member == group_.rank()) return true;
   if (awaited.sequence != 0) {
@@ -153,10 +159,10 @@ bool Inquiry::is_needed(const Awaited& awaited, int member, bool sudden, int liv
   return sudden || (living_before == 0 && member == last_other);
 }
 
-// Finds the rank to blame among the needed ones. A rank that is not needed may be to blame for the
-// departure of a needed one.
+// Finds the lost rank to blame. It is one of the needed ranks, unless an earlier loss of another
+// rank may have caused the departure of the needed one.
 std::optional<Failure> Inquiry::find_new_loss(const Awaited& awaited) {
-  const std::uint32_t losses = group_.host().losses();
+  const std::uint32_t losses = group_.host().liveness.losses();
   const control::Succession succession(group_);
   int living = 0;
   bool any_lost = false;
@@ -170,14 +176,15 @@ std::optional<Failure> Inquiry::find_new_loss(const Awaited& awaited) {
       continue;
     }
     any_lost = true;
-    const Lost lost{.member = i, .loss = *loss, .at = group_.host().ended_at(group_.host_rank(i))};
+    const Lost lost{
+        .member = i, .loss = *loss, .at = group_.host().liveness.ended_at(group_.host_rank(i))};
     if (is_needed(awaited, i, loss->sudden(), living)) {
       if (!needed || lost.is_before(*needed)) needed = lost;
     } else if (loss->blame == Loss::Blame::kItself && !has_finished(awaited, i)) {
       if (!other || lost.is_before(*other)) other = lost;
     }
   }
-  // Those who were lost are of other groups.
+  // No member is lost, so the new losses are of ranks outside this group.
   if (!any_lost) losses_seen_ = losses;
   if (!needed) return std::nullopt;
   const bool has_gone = needed->loss.cause == Cause::kLeft || needed->loss.cause == Cause::kDied;
@@ -186,7 +193,7 @@ std::optional<Failure> Inquiry::find_new_loss(const Awaited& awaited) {
   return loss_in(awaited, culprit.loss.cause, culprit.member);
 }
 
-// Says which call needed the member that is lost.
+// Makes the failure for the loss of `member`, with the call that needed the member.
 Failure Inquiry::loss_in(const Awaited& awaited, Cause cause, int member) const {
   Failure failure{
       .cause = cause, .reporter = group_.rank(), .culprit = member, .sequence = awaited.sequence};
@@ -200,19 +207,19 @@ Failure Inquiry::loss_in(const Awaited& awaited, Cause cause, int member) const 
   return failure;
 }
 
-// A rank that has ended its task has no pending calls, so it will not come to a call that it has
-// not begun.
+// Finds a rank that has ended its task and will therefore not come to the awaited call. Such a rank
+// has no pending calls, so it will not begin any call of the task.
 std::optional<Failure> Inquiry::find_returned(const Awaited& awaited) const {
-  if (!group_.host().is_in_task()) return std::nullopt;
-  using Ending = control::HostControl::Ending;
+  if (!group_.host().tasks.is_in_task()) return std::nullopt;
+  using control::Ending;
   const auto ending_of = [this](int member) {
-    return group_.host().ending(group_.host_rank(member));
+    return group_.host().end_reasons.ending(group_.host_rank(member));
   };
   const bool from_any = awaited.sequence == 0 && awaited.peer == engine::kAnyPeer;
   int found = -1;
   for (int i = 0; i < group_.size(); ++i) {
     if (i == group_.rank()) continue;
-    if (!group_.host().has_ended_task(group_.host_rank(i))) {
+    if (!group_.host().tasks.has_ended(group_.host_rank(i))) {
       if (from_any) return std::nullopt;
       continue;
     }
@@ -226,7 +233,8 @@ std::optional<Failure> Inquiry::find_returned(const Awaited& awaited) const {
   return loss_in(awaited, Cause::kReturned, found);
 }
 
-// In a circle, this rank is one of the missing.
+// Makes the failure for a passed deadline. If ranks wait for each other in a circle, `missing` has
+// all of them, and this rank too.
 Failure Inquiry::lateness(const Awaited& awaited, Duration allowed) const {
   Failure failure{.cause = Cause::kLate,
                   .reporter = group_.rank(),
@@ -242,11 +250,12 @@ Failure Inquiry::lateness(const Awaited& awaited, Duration allowed) const {
       if (may_come) failure.missing |= std::uint64_t{1} << i;
     }
     const std::string other = under_another_tag(awaited, messages_);
-    failure.text = fmt::format("{} did not finish within {}{}{}",
-                               describe(*awaited.message),
-                               base::in_seconds(allowed),
-                               other.empty() ? "" : ", while ",
-                               other);
+    failure.text =
+        fmt::format("{} did not finish within {}{}{}",
+                    awaited.message != nullptr ? describe(*awaited.message) : "work on its GPU",
+                    base::in_seconds(allowed),
+                    other.empty() ? "" : ", while ",
+                    other);
     if (const std::uint64_t members = circle_of(group_); members != 0) failure.missing = members;
     return failure;
   }

@@ -1,5 +1,5 @@
-// Finds out why a wait has not ended: a rank is lost, refused the call, made a different one, or
-// has not come.
+// Finds out why a wait has not ended: a rank is lost, has refused the call, has made a different
+// call, or has not come.
 #pragma once
 
 #include <cstdint>
@@ -20,30 +20,32 @@ struct MessageCall {
   engine::Envelope envelope{.peer = engine::kAnyPeer};
   bool sends = false;
   bool probes = false;
-  bool is_object = false;  // the envelope is that of its first part
+  bool is_object = false;  // it has several parts; the envelope is that of the first one
 };
-// The description in texts: "recv of float32[3] from rank 1 tag 0".
+// Describes a message in a text for people, such as "recv of float32[3] from rank 1 tag 0".
 std::string describe(const MessageCall& call);
 
-// The collective or message that a wait waits for. A value for the length of the wait.
+// The collective or message that a rank waits for. A value, valid during the wait.
 struct Awaited {
   std::uint64_t sequence = 0;               // a collective's number; 0: a message
-  engine::Kind kind = engine::Kind::kNone;  // of a collective that has no record yet
-  int peer = -1;                            // a message's
+  engine::Kind kind = engine::Kind::kNone;  // of a collective without a record
+  int peer = -1;                            // of a message: the other rank, or engine::kAnyPeer
   const MessageCall* message = nullptr;
 };
 
-// The time until which one wait ignores the loss of a rank, as its last messages may still arrive.
-// A value.
+// The time until which one wait does not report the loss of a rank, because the rank's last
+// messages may still arrive. A value.
 struct Doubt {
   std::optional<base::Deadline> until;
   std::uint64_t came = 0;  // see engine::PointToPoint::owed
 };
 
-// A resource: one rank's view of its group, for the group's life. One thread at a time.
+// A resource: one rank's view of its group, which lives as long as the group. One thread at a time
+// uses it.
 class Inquiry {
  public:
-  // True if the user wants the waiting thread to stop; false in threads that are not the user's.
+  // Returns whether the user wants the waiting thread to stop. Always false in hocket's own
+  // threads.
   using Interrupted = std::function<bool()>;
 
   Inquiry(control::GroupControl& group, engine::PointToPoint& messages, Interrupted interrupted)
@@ -52,28 +54,29 @@ class Inquiry {
         interrupted_(std::move(interrupted)),
         core_dumps_(group) {}
 
-  // Checks everything once. A loss is reported when the time in `doubt` is over.
+  // Checks once whether anything prevents the end of the wait. A loss is reported only after the
+  // time in `doubt`.
   Verdict look(const Awaited& awaited, Doubt& doubt);
 
-  // The time of the next look, even without a ring of the doorbell.
+  // Returns the time at which a waiting thread should look again, even if no doorbell rings.
   static base::Deadline next_look() noexcept { return CoreDumps::next(); }
 
-  // Finds a rank that has ended and is needed for this wait. Absent, and cheap, if no rank has
-  // ended since the last look that found all alive.
+  // Finds a lost rank that this wait needs. Absent if there is none. It is cheap if no rank was
+  // lost since the last call that found all members alive.
   std::optional<control::Failure> find_loss(const Awaited& awaited) {
-    if (group_.host().losses() == losses_seen_) return std::nullopt;
+    if (group_.host().liveness.losses() == losses_seen_) return std::nullopt;
     return find_new_loss(awaited);
   }
-  // True if `find_loss` has anything to check.
-  bool has_news() const noexcept { return group_.host().losses() != losses_seen_; }
+  // Returns whether there may be a loss for `find_loss` to find.
+  bool has_news() const noexcept { return group_.host().liveness.losses() != losses_seen_; }
 
-  // Finds a rank that is needed for a call that the program waits for, and that has ended the task
-  // in which this rank is.
+  // Finds a rank that this wait needs, but that has already ended the task in which this rank is.
   std::optional<control::Failure> find_returned(const Awaited& awaited) const;
 
-  // The failure of a call or message that took longer than `allowed`. It names a missing rank.
+  // Makes the failure of a call or message that took longer than `allowed`. It names the ranks that
+  // are missing.
   control::Failure lateness(const Awaited& awaited, Duration allowed) const;
-  // The failure of a wait that this rank's user interrupted.
+  // Makes the failure of a wait that the user of this rank has interrupted.
   control::Failure interruption() const;
 
  private:
@@ -90,8 +93,9 @@ class Inquiry {
   std::uint32_t losses_seen_ = 0;
 };
 
-// Describes a message from the expected source that waits under another tag: "a message with tag 5
-// from rank 1 waits"; empty: none. Only the thread that may use the messages calls it.
+// Describes a message from the expected source that waits under another tag, such as "a message
+// with tag 5 from rank 1 waits". Empty if there is none. Only the thread that may use `messages`
+// calls it.
 std::string under_another_tag(const Awaited& awaited, engine::PointToPoint& messages);
 
 }  // namespace hocket::failure

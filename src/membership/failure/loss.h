@@ -1,4 +1,4 @@
-// Why a rank takes part no longer.
+// Tells why a rank takes part no longer.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +9,24 @@
 
 namespace hocket::failure {
 
-// A value.
+// How a rank was lost, and how much it is to blame. A value.
 struct Loss {
-  // The kinds of losses in the order of blame: the first kind before the others.
+  // Kinds of losses, most to blame first: the rank failed by itself, it ended after the loss of
+  // another rank, or it left in good order.
   enum class Blame : std::uint8_t { kItself, kAfterALoss, kInOrder };
   control::Cause cause;
   Blame blame;
 
-  // Work that it had begun may be unfinished.
+  // Returns whether work that the rank had begun may be unfinished.
   bool sudden() const noexcept { return blame != Blame::kInOrder; }
 };
 
-inline Loss::Blame blame_of(control::HostControl::Ending ending) noexcept {
-  using Ending = control::HostControl::Ending;
-  if (ending == Ending::kInOrder) return Loss::Blame::kInOrder;
-  return ending == Ending::kAfterALoss ? Loss::Blame::kAfterALoss : Loss::Blame::kItself;
+inline Loss::Blame blame_of(control::Ending ending) noexcept {
+  if (ending == control::Ending::kInOrder) return Loss::Blame::kInOrder;
+  return ending == control::Ending::kAfterALoss ? Loss::Blame::kAfterALoss : Loss::Blame::kItself;
 }
 
-// Absent: `member` is there.
+// Returns how `member` was lost. Absent: it is not lost.
 inline std::optional<Loss> loss_of(const control::GroupControl& group,
                                    const control::Succession& succession,
                                    int member) noexcept {
@@ -34,16 +34,16 @@ inline std::optional<Loss> loss_of(const control::GroupControl& group,
   using control::RankState;
   using Blame = Loss::Blame;
   const int place = group.host_rank(member);
-  switch (group.host().state(place)) {
+  switch (group.host().liveness.state(place)) {
     case RankState::kAbsent:
     case RankState::kAlive:
       if (succession.has_come(member)) return Loss{Cause::kRebuild, Blame::kInOrder};
       if (succession.has_closed(member)) {
-        return Loss{Cause::kClosed, blame_of(group.host().ending(place))};
+        return Loss{Cause::kClosed, blame_of(group.host().end_reasons.ending(place))};
       }
       return std::nullopt;
     case RankState::kLeft:
-      return Loss{Cause::kLeft, blame_of(group.host().ending(place))};
+      return Loss{Cause::kLeft, blame_of(group.host().end_reasons.ending(place))};
     case RankState::kSilent:
       return Loss{Cause::kSilent, Blame::kItself};
     case RankState::kCut:
@@ -51,7 +51,7 @@ inline std::optional<Loss> loss_of(const control::GroupControl& group,
     case RankState::kDied:
       break;
   }
-  const Blame said = blame_of(group.host().ending(place));
+  const Blame said = blame_of(group.host().end_reasons.ending(place));
   return Loss{Cause::kDied, said == Blame::kInOrder ? Blame::kItself : said};
 }
 

@@ -27,8 +27,8 @@ std::string describe(std::uint64_t sequence, const engine::Signature& s) {
 
 std::string name_of(const control::HostControl& host, int rank, int place) {
   std::string name = fmt::format("rank {}", rank);
-  if (const int pid = host.pid(place); pid != 0) name += fmt::format(" (pid {})", pid);
-  const std::string_view where = host.whereabouts(place);
+  if (const int pid = host.liveness.pid(place); pid != 0) name += fmt::format(" (pid {})", pid);
+  const std::string_view where = host.remote_hosts.whereabouts(place);
   return where.empty() ? name : fmt::format("{} {}", name, where);
 }
 
@@ -38,13 +38,17 @@ std::string describe_record(std::uint64_t sequence, const control::Record& recor
   return describe(sequence, record.signature) + (record.refused ? " (refused)" : "");
 }
 
-// Describes a difference between calls that have the same text, because the text leaves out some
-// arguments.
+// Describes the difference of two calls that have the same text. The text leaves some arguments
+// out.
 std::string_view unseen_difference(const engine::Signature& s) {
   if (s.kind == Kind::kNewGroup) return " with another list of ranks";
+  const engine::Made made = engine::made_of(s.kind, s.digest);
+  if (made == engine::Made::kPart) {
+    const bool has_list = engine::name_of(s).ends_with("coalesced");
+    return has_list ? " with another list of arrays, or other arguments" : " with other arguments";
+  }
   if (engine::is_listed(s.kind)) return " with other counts";
   if (s.symmetric != 0) return " at another place of a symmetric array";
-  const engine::Made made = engine::made_of(s.kind, s.digest);
   if (made == engine::Made::kExtremes) return " with other arguments";
   if (made == engine::Made::kByOperator) {
     return " with another operator (function, commutative, dtype or rows), or another order of "
@@ -56,7 +60,7 @@ std::string_view unseen_difference(const engine::Signature& s) {
   return " with other arguments";
 }
 
-// Describes how a rank is gone, as far as the cause tells.
+// Describes what a rank has done that ended the group, as far as the cause tells.
 std::string_view words_of(Cause cause) {
   switch (cause) {
     case Cause::kDied:
@@ -101,14 +105,14 @@ std::string_view words_of(Cause cause) {
   return "";
 }
 
-// The cause's words, followed by the rank's own.
+// Describes what a rank has done, and adds the text that the rank gave.
 std::string words_of(const Failure& failure) {
   const std::string_view words = words_of(failure.cause);
   if (words.empty()) return failure.text;
   return failure.text.empty() ? std::string(words) : fmt::format("{}: {}", words, failure.text);
 }
 
-// Those whose bits are set.
+// Returns the members whose bits are set.
 std::vector<int> members_of(std::uint64_t bits) {
   std::vector<int> members;
   for (int i = 0; i < 64; ++i) {
@@ -122,7 +126,7 @@ int signal_of(std::optional<int> end) { return end && WIFSIGNALED(*end) ? WTERMS
 constexpr std::string_view kGone =
     "is gone (its process has ended, or another machine has taken its address)";
 
-// The advice for calls that do not look like calls.
+// Returns additional advice for a call that users may not recognize as their own.
 std::string_view mend_of(Kind kind) {
   const bool is_first_use = kind == Kind::kIntraNode || kind == Kind::kInterNode;
   return is_first_use ? "the first use of intra_node or inter_node is a call of all ranks, so let "
@@ -144,6 +148,12 @@ std::string manner_of_end(Cause cause,
   }
   if (cause == Cause::kLeft) return fmt::format("ended with exit status {}", WEXITSTATUS(*end));
   return fmt::format("exited with code {} and without leaving the job", WEXITSTATUS(*end));
+}
+
+std::string all_had_come(const engine::Signature& s) {
+  const bool calls_back = engine::made_of(s.kind, s.digest) == engine::Made::kByOperator;
+  return fmt::format("every rank had come, so one is slow or stopped{}",
+                     calls_back ? ", maybe in the operator's function" : "");
 }
 
 }  // namespace
@@ -185,10 +195,10 @@ std::vector<RankCall> Texts::recent_calls() const {
 
 // --- Failures -----------------------------------------------------------------------------------
 
-// `member` is as a peer wrote it.
+// Returns the pid of a member. `member` may be out of range, because a peer wrote it.
 int Texts::pid_of(int member) const {
   if (member < 0 || member >= group_.size()) return 0;
-  return group_.host().pid(group_.host_rank(member));
+  return group_.host().liveness.pid(group_.host_rank(member));
 }
 
 std::string Texts::name_of(int member) const {
@@ -200,58 +210,66 @@ bool Texts::is_remote(int member) const {
   return member >= 0 && member < group_.size() && !group_.is_here(member);
 }
 
-// True if another host has lost this one, which is known here because the way back is open.
+// Returns whether another host can no longer hear this host, and has managed to report this.
 bool Texts::is_way_from_here(const Failure& f) const {
   const bool is_unheard = f.cause == Cause::kSilent || f.cause == Cause::kCut;
   const bool is_here = f.culprit >= 0 && f.culprit < group_.size() && group_.is_here(f.culprit);
   return is_unheard && is_here && is_remote(f.reporter);
 }
 
-// The rank that is lost, as seen from here.
+// Returns the rank that is lost from the view of this rank.
 int Texts::peer_of(const Failure& f) const { return is_way_from_here(f) ? f.reporter : f.culprit; }
 
-// The way in which the rank in `failure` died, as waitpid has it. Absent if it left, or if this is
-// unknown.
+// Returns how the rank that `failure` names has died, as a status of waitpid. Absent if it left, or
+// if this is unknown.
 std::optional<int> Texts::end_of(const Failure& failure) const {
   const bool is_member = failure.culprit >= 0 && failure.culprit < group_.size();
   if (!is_member || failure.cause != Cause::kDied) return std::nullopt;
   return witness_.await_end(group_.host_rank(failure.culprit));
 }
 
-// The status, other than 0, with which the process of a rank exited that had left without a reason.
+// Returns the exit status of a process whose rank left without giving a reason. Absent if it is 0
+// or unknown.
 std::optional<int> Texts::exit_of(const Failure& failure) const {
   const int member = failure.culprit;
   if (failure.cause != Cause::kLeft || member < 0 || member >= group_.size()) return std::nullopt;
   const control::HostControl& host = group_.host();
   const int place = group_.host_rank(member);
-  const bool is_awaited = group_.is_here(member) && host.pid(place) != host.pid(host.self());
-  const auto end = is_awaited ? witness_.await_exit(place) : host.end(place);
+  const bool is_awaited =
+      group_.is_here(member) && host.liveness.pid(place) != host.liveness.pid(host.self());
+  const auto end = is_awaited ? witness_.await_exit(place) : host.liveness.end(place);
   return end && WIFEXITED(*end) && WEXITSTATUS(*end) != 0 ? end : std::nullopt;
 }
 
-// The reason that the rank which `failure` names has given for its end; absent: none.
+// Returns the reason that the rank named by `failure` has given for its end. Absent: none.
 std::optional<control::EndReason> Texts::reason_of(const Failure& failure) const {
   const bool has_ended = failure.cause == Cause::kDied || failure.cause == Cause::kLeft ||
                          failure.cause == Cause::kReturned;
   if (!has_ended || failure.culprit < 0 || failure.culprit >= group_.size()) return std::nullopt;
-  return group_.host().end_reason(group_.host_rank(failure.culprit));
+  return group_.host().end_reasons.of(group_.host_rank(failure.culprit));
 }
 
-// Describes a process that stands still. A running one is left out, as the wait may have ended a
-// moment later.
+// Describes the part of a living rank's process that has failed, if the rank has announced one.
+std::string Texts::trouble_of(int member) const {
+  const auto reason = group_.host().end_reasons.of(group_.host_rank(member));
+  return reason && reason->of_a_part ? ", " + reason->text : std::string();
+}
+
+// Describes the process of a member if it is stopped. A running process is not mentioned, because
+// its wait may have ended a moment later.
 std::string Texts::standstill_of(int member) const {
   using Doing = os::ProcessState::Doing;
   const int place = group_.host_rank(member);
   if (!group_.is_here(member) || place == group_.host().self()) return {};
-  const int pid = group_.host().pid(place);
-  const auto state = os::process_state(pid, group_.host().start(place));
+  const int pid = group_.host().liveness.pid(place);
+  const auto state = os::process_state(pid, group_.host().liveness.start(place));
   const bool is_still = state.doing == Doing::kStopped || state.doing == Doing::kTraced ||
                         state.doing == Doing::kDumping;
   return is_still ? ", its process " + os::describe(state, pid) : std::string();
 }
 
-// True for a rank that left the job while others need it, but whose process still runs: it may have
-// closed its world too early.
+// Returns whether the named rank left the job while others need it, but its process still runs. It
+// may have closed its world too early.
 bool Texts::lives_on(const Failure& failure) const {
   return failure.cause == Cause::kLeft && failure.culprit >= 0 && failure.culprit < group_.size() &&
          group_.is_here(failure.culprit) && witness_.still_runs(group_.host_rank(failure.culprit));
@@ -269,21 +287,30 @@ std::string Texts::sentence_of_loss(const Failure& f, const std::string& where) 
         f.culprit,
         where);
   }
-  const auto reason = reason_of(f);
-  const auto end = reason || f.cause != Cause::kLeft ? end_of(f) : exit_of(f);
+  auto reason = reason_of(f);
+  const bool has_failed = reason && !reason->of_a_part;
+  const auto end = has_failed || f.cause != Cause::kLeft ? end_of(f) : exit_of(f);
+  if (!has_failed) reason = reason_of(f);  // it may have arrived meanwhile
+  std::string trouble;
+  if (reason && reason->of_a_part) {
+    trouble = ", after " + reason->text;
+    reason.reset();
+  }
   const bool lives = !reason && !end && lives_on(f);
-  // A rank in a thread of this process leaves when its function returns.
+  // A rank that is a thread of this process leaves when its function returns.
   const bool is_thread = lives && pid_of(f.culprit) == pid_of(group_.rank());
   const Cause cause = is_thread ? Cause::kReturned : f.cause;
   const bool returned = !reason && cause == Cause::kReturned;
-  // A refused connection is all that a host without a living rank tells.
+  // If a host has no living rank, a refused connection is all that is known of its ranks.
   const bool is_gone = f.cause == Cause::kDied && !end && !reason && is_remote(f.culprit);
-  return fmt::format("{} {}{} while it was needed {}; {}see its own output, and {}",
+  return fmt::format("{} {}{}{}{} while it was needed {}; {}see its own output, and {}",
                      name_of(f.culprit),
                      is_gone ? std::string(kGone) : manner_of_end(cause, end, reason),
+                     trouble,
                      lives && !is_thread
                          ? " (its process still runs: it has closed its world, or is about to end)"
                          : "",
+                     trouble.empty() ? "" : ",",
                      where,
                      mend_of(f.signature.kind),
                      returned ? "have each rank return only after the last call of all"
@@ -341,7 +368,7 @@ std::string Texts::sentence_of_deadlock(const Failure& f) const {
       f.text);
 }
 
-// The call that a failure ended, as far as it is known: "in all_reduce #3 on world".
+// Returns the call that a failure ended, as far as it is known: "in all_reduce #3 on world".
 std::string Texts::place_of(const Failure& f) const {
   if (!is_loss(f.cause)) {
     return f.sequence == 0 ? fmt::format("on {}", communicator_)
@@ -354,8 +381,7 @@ std::string Texts::place_of(const Failure& f) const {
   if (f.signature.kind == Kind::kNone) {
     return fmt::format("in call #{} on {}", f.sequence, communicator_);
   }
-  const std::string text = engine::describe(f.signature);
-  return fmt::format("in {} #{} on {}", text.substr(0, text.find(' ')), f.sequence, communicator_);
+  return fmt::format("in {} #{} on {}", engine::name_of(f.signature), f.sequence, communicator_);
 }
 
 std::string Texts::sentence(const Failure& f) const {
@@ -391,7 +417,7 @@ Status Texts::base_status(const Failure& f) const {
                 .sequence = f.sequence,
                 .rank = group_.rank(),
                 .peer = peer_of(f)};
-  if (f.signature.kind != Kind::kNone) status.operation = engine::name_of(f.signature.kind);
+  if (f.signature.kind != Kind::kNone) status.operation = engine::name_of(f.signature);
   return status;
 }
 
@@ -402,8 +428,8 @@ void Texts::raise_lateness(const Failure& f) const {
   std::vector<std::string> seen;
   for (const int i : missing) {
     calls.push_back(last_call(i));
-    seen.push_back(
-        fmt::format("{} last seen in {}{}", name_of(i), calls.back().call, standstill_of(i)));
+    seen.push_back(fmt::format(
+        "{} last seen in {}{}{}", name_of(i), calls.back().call, standstill_of(i), trouble_of(i)));
   }
   const std::string what = f.sequence == 0 ? fmt::format("rank {}'s {}", f.reporter, f.text)
                                            : fmt::format("{} on {} did not finish within {}",
@@ -412,14 +438,13 @@ void Texts::raise_lateness(const Failure& f) const {
                                                          f.text);
   const bool is_circle =
       missing.size() > 1 && std::ranges::find(missing, f.reporter) != missing.end();
-  status.message =
-      fmt::format("{}: {}{}; {}",
-                  what,
-                  is_circle ? "ranks wait for each other, in a circle: " : "",
-                  seen.empty() ? std::string("every rank had come, so one is slow or stopped")
-                               : fmt::format("{}", fmt::join(seen, "; ")),
-                  is_circle ? "have one of them make its other call first"
-                            : "give a longer deadline if it is only slow");
+  status.message = fmt::format(
+      "{}: {}{}; {}",
+      what,
+      is_circle ? "ranks wait for each other, in a circle: " : "",
+      seen.empty() ? all_had_come(f.signature) : fmt::format("{}", fmt::join(seen, "; ")),
+      is_circle ? "have one of them make its other call first"
+                : "give a longer deadline if it is only slow");
   throw DeadlineExceeded(std::move(status), std::move(missing), std::move(calls));
 }
 
@@ -454,14 +479,6 @@ void Texts::raise(const Failure& f) const {
   throw Aborted(base_status(f));
 }
 
-Status Texts::status(const Failure& failure) const {
-  try {
-    raise(failure);
-  } catch (const Error& error) {
-    return error.status();
-  }
-}
-
 void Texts::raise(const Refusal& refusal) const {
   const std::string_view name = engine::name_of(refusal.kind);
   throw InvalidArgument(Status{
@@ -477,7 +494,8 @@ void Texts::raise(const Refusal& refusal) const {
       .sequence = refusal.sequence,
       .operation = std::string(name),
       .rank = group_.rank(),
-      .peer = refusal.rank});
+      .peer = refusal.rank,
+      .reason = refusal.reason});
 }
 
 }  // namespace hocket::failure

@@ -1,5 +1,5 @@
-// Texts for people about a group's calls, and about the failure that ended it. No code decides by
-// them.
+// Makes the texts for people about a group's calls, and about the failure that ended it. No code
+// depends on these texts.
 #pragma once
 
 #include <cstdint>
@@ -14,30 +14,30 @@
 
 namespace hocket::failure {
 
-// "all_reduce #17 sum float32[1024]"; without the number where it is 0.
+// Describes a call, such as "all_reduce #17 sum float32[1024]". A number of 0 is left out.
 std::string describe(std::uint64_t sequence, const engine::Signature& signature);
 
-// Names the rank at `place` for people: "rank 4 (pid 4711) on node3 (10.0.0.3:29501)". The process
-// is left out while it is unknown, as that of another host may be, and the machine if it is this
-// one. `rank` is the rank's number in the group that the text is about.
+// Names a rank for people: "rank 4 (pid 4711) on node3 (10.0.0.3:29501)". The pid is left out if it
+// is unknown, which is possible for ranks of other hosts. The machine is left out if it is this
+// one. `rank` is the number of the rank in the group that the text is about, and `place` its place
+// on this host.
 std::string name_of(const control::HostControl& host, int rank, int place);
 
-// A view of one rank's group: it and the witness must outlive this. Any thread.
+// The texts about one group. A view: the group and the witness must outlive it. Any thread.
 class Texts {
  public:
   Texts(std::string communicator, const control::GroupControl& group, Witness& witness)
       : communicator_(std::move(communicator)), group_(group), witness_(witness) {}
 
-  // The last known call of each member.
+  // Return the last known call of each member, and of one.
   std::vector<RankCall> last_calls() const;
   RankCall last_call(int member) const;
-  // This rank's own last calls, oldest first, as far back as records go.
+  // Returns the last calls of this rank, oldest first. Records of older calls are overwritten.
   std::vector<RankCall> recent_calls() const;
 
   // Throws the exception that users get for a failure.
   [[noreturn]] void raise(const control::Failure& failure) const;
-  Status status(const control::Failure& failure) const;
-  // Throws another rank's refusal of a call, as InvalidArgument.
+  // Throws the InvalidArgument that users get for another rank's refusal of a call.
   [[noreturn]] void raise(const Refusal& refusal) const;
 
  private:
@@ -57,6 +57,7 @@ class Texts {
   std::string standstill_of(int member) const;
   std::optional<int> end_of(const control::Failure& failure) const;
   std::optional<control::EndReason> reason_of(const control::Failure& failure) const;
+  std::string trouble_of(int member) const;
   std::optional<int> exit_of(const control::Failure& failure) const;
   bool lives_on(const control::Failure& failure) const;
 

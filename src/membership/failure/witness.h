@@ -1,4 +1,4 @@
-// Finds out how a rank's process ended, so that errors can name the signal.
+// Finds out how a rank's process has ended, so that errors can name the signal.
 #pragma once
 
 #include <memory>
@@ -8,28 +8,29 @@
 
 #include "foundation/base/deadline.h"
 #include "foundation/os/process/process_exit.h"
-#include "membership/control/host.h"
+#include "membership/control/host/liveness.h"
 
 namespace hocket::failure {
 
-// A resource: descriptors of the next few processes of the host. So each process has a few
-// witnesses; each tells all ranks. Thread-safe.
+// One of the witnesses of other ranks' deaths. A resource: descriptors of the processes of the few
+// ranks that follow this rank on the host. So each process has a few witnesses; each of them
+// records the end for all ranks. Any thread.
 class Witness {
  public:
-  explicit Witness(std::shared_ptr<control::HostControl> host) : host_(std::move(host)) {}
+  explicit Witness(std::shared_ptr<control::Liveness> liveness) : liveness_(std::move(liveness)) {}
 
-  // Finds out how dead processes ended. Never waits; cheap if there are none. Returns the time of
-  // the next look; never, if all is known.
+  // Finds out how dead processes have ended. Never waits, and is cheap if there are none. Returns
+  // the time of the next look; never, if everything is known.
   base::Deadline look();
 
-  // The way in which the dead `rank` ended, as waitpid has it. Looks at once, and waits until 2 ms
-  // after the recorded death, so that errors are not late. While the process is seen to be dying,
-  // it waits until 50 ms.
+  // Returns how the dead `rank` has ended, as a status of waitpid. Absent: it is unknown. It waits
+  // until 2 ms after the recorded death, so that errors are not late. If the process is certain to
+  // end but has not yet, it waits until 50 ms.
   std::optional<int> await_end(int rank);
-  // The same for a rank that left in good order: its process's exit status, if that is seen within
-  // 50 ms after it left.
+  // Returns the exit status of the process of a rank that left in good order. Absent if it does not
+  // become known within 50 ms after the rank has left.
   std::optional<int> await_exit(int rank);
-  // True if the process of `rank`, which is on this host, is seen to run.
+  // Returns whether the process of `rank`, on this host, still runs.
   bool still_runs(int rank) const noexcept;
 
  private:
@@ -38,11 +39,11 @@ class Witness {
     os::ProcessExit process;
   };
   void meet();
-  // False when there is nothing left to learn.
+  // Looks at one process. Returns false if there is nothing more to find out.
   bool look_at(Watched& watched);
 
-  const std::shared_ptr<control::HostControl> host_;
-  std::mutex mutex_;  // guards all below
+  const std::shared_ptr<control::Liveness> liveness_;
+  std::mutex mutex_;  // guards the members below
   bool met_ = false;
   std::vector<Watched> watched_;
 };

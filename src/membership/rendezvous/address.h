@@ -1,4 +1,4 @@
-// The address of a store, as written in HOCKET_STORE and InitOptions::address.
+// The address of a store, in the form of HOCKET_STORE and InitOptions::address.
 #pragma once
 
 #include <string>
@@ -15,7 +15,8 @@ struct UnixName {
 };
 using Address = std::variant<UnixName, os::HostPort>;
 
-// "unix:NAME", "host:port" or "[v6]:port". Throws InvalidArgument that names the setting `what`.
+// Parses "unix:NAME", "host:port" or "[v6]:port". Throws InvalidArgument, which names the setting
+// as `what`.
 Address parse_address(std::string_view text, std::string_view what);
 std::string to_string(const Address& address);
 

@@ -5,7 +5,8 @@
 namespace hocket {
 namespace {
 
-// Overflow of unsigned integers is defined: sums wrap around.
+// Folds two numbers. Sums are computed as unsigned numbers, so that overflow is defined: they wrap
+// around.
 std::int64_t fold_two(std::int64_t a, std::int64_t b, Bootstrap::Fold fold) {
   switch (fold) {
     case Bootstrap::Fold::kSum:

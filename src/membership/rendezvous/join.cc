@@ -20,7 +20,7 @@
 namespace hocket::rendezvous {
 namespace {
 
-// Time that an earlier job, or an earlier epoch of this one, may take to leave the address.
+// The time in which an earlier job, or an earlier epoch of this job, must leave the address.
 constexpr Duration kStaleTimeout = std::chrono::seconds(10);
 
 StoreServer::Options server_options(const LaunchInfo& launch, const Address& address) {
@@ -50,31 +50,31 @@ StoreClientOptions client_options(const LaunchInfo& launch, Duration timeout) {
           .trust_network = launch.trust_network};
 }
 
-// How a rank came to the store of its job.
+// How a rank got to the store of its job. A value.
 struct Arrival {
-  std::optional<StoreServer> server = {};  // of this process
-  std::optional<Established> client = {};  // of a store that no rank serves
-  bool is_taken = false;                   // the address, by another process
+  std::optional<StoreServer> server = {};  // the store that this process serves
+  std::optional<Established> client = {};  // a connection to a store that no rank serves
+  bool is_taken = false;                   // another process has taken the address
 };
 
-// The user, or a port, gave the meeting its address, which another job may have been given, too.
+// Returns whether the job has a name. If it has none, another job may have got the same address.
 bool is_named(const LaunchInfo& launch) { return !launch.job.empty(); }
 
-// Asks the process that serves at the address for a place, once. A rank of another job refuses it,
-// and learns that there are two jobs. Absent if there is none, for a reason that may pass.
+// Tries once to join at the process that serves at the address. A process of another job refuses,
+// and learns that two jobs use one address. Absent if a later attempt may succeed.
 std::optional<Established> ask_once(const LaunchInfo& launch, Duration timeout, bool is_patient) {
   try {
     return establish(client_options(launch, std::min<Duration>(timeout, kForOtherJob)),
                      {.on_silence = OnSilence::kGiveUp, .is_named = is_named(launch)});
   } catch (const OtherJob&) {
     if (!is_patient) throw;
-  } catch (const RendezvousError&) {  // if it lasts, `join` says it
+  } catch (const RendezvousError&) {  // if it lasts, `join` reports it
   }
   return std::nullopt;
 }
 
-// Serves the store, or comes to one at the address that outlives this job's ranks (`hocket store`).
-// The rest of an earlier job gets time to end.
+// Serves the store. If a store that outlives this job's ranks (`hocket store`) has the address,
+// joins there instead. If an earlier job still has the address, waits for its end.
 Arrival serve(const LaunchInfo& launch, Duration timeout) {
   const Address address = parse_address(launch.store_address, "the store's address");
   const bool is_unix = std::holds_alternative<UnixName>(address);
@@ -103,7 +103,8 @@ Arrival serve(const LaunchInfo& launch, Duration timeout) {
                   launch.store_address));
 }
 
-// A resource: the server goes when its last user in this process goes, after the client.
+// A resource: a server and a client. Both end when the last user in this process releases them, the
+// client first.
 struct ServedStore {
   std::optional<StoreServer> server;
   std::shared_ptr<MemberStore> client;

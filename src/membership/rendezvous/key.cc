@@ -33,7 +33,7 @@ int digit_value(char digit) noexcept {
 
 bool is_digit(char digit) noexcept { return digit_value(digit) >= 0; }
 
-// Up to `size` bytes from the file's start, as far as there are any.
+// Reads at most `size` bytes from the start of the file. Returns how many it has read.
 std::size_t read_start(int fd, void* to, std::size_t size) {
   std::size_t done = 0;
   while (done < size) {
@@ -92,7 +92,8 @@ std::string to_string(std::span<const std::byte> bytes) {
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
-// A resource: the page. Cannot be moved.
+// The memory of a key: a page that is not in core dumps, and that is cleared at the end. A resource
+// that cannot be moved.
 class Key::Secret {
  public:
   Secret() {
@@ -137,7 +138,8 @@ Key Key::from_file(const std::string& path) {
   const os::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   const int why = errno;
   if (!file && path.size() == kDigits && std::all_of(path.begin(), path.end(), is_digit)) {
-    // It may be a secret, and this text ends in logs.
+    // The message must not contain the text, because it may be a secret, and messages end up in
+    // logs.
     throw RendezvousError(
         "a key itself was given where the path of a key file belongs; write it into a file of your "
         "own (chmod 600), or make another by hocket key FILE");
@@ -172,13 +174,13 @@ void Key::write_file(const std::string& path) const {
   const os::Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file) throw SystemError("cannot make the key file " + path, errno);
   std::string text;
-  text.reserve(kDigits + 1);  // so that it leaves no copies
+  text.reserve(kDigits + 1);  // so that no copies of the digits remain in memory
   for (const std::byte each : bytes()) text += fmt::format("{:02x}", std::to_integer<int>(each));
   text += '\n';
   try {
     write_all(file.get(), text.data(), text.size());
   } catch (const SystemError&) {
-    ::unlink(path.c_str());  // else the next try would find half a key
+    ::unlink(path.c_str());  // leave no part of a key behind
     OPENSSL_cleanse(text.data(), text.size());
     throw;
   }

@@ -10,7 +10,8 @@
 namespace hocket {
 namespace {
 
-// All operations are exchanges: set-up makes few of them, and small ones.
+// A bootstrap over a store. All its operations are exchanges, because set-up makes only few and
+// small ones.
 class StoreBootstrap final : public Bootstrap {
  public:
   StoreBootstrap(std::shared_ptr<Store> store, int rank, int size, Duration timeout)

@@ -18,7 +18,8 @@ const ShownGroup* doing_of(const Glance& glance, int place) {
   return rank.doing < 0 ? nullptr : &rank.groups[static_cast<std::size_t>(rank.doing)];
 }
 
-// All have come to the call: finds a rank that has not finished and stands still.
+// For a call that all members have begun: returns the place of a member that has not finished the
+// call and whose process is stopped. -1 if there is none.
 int still_inside(const Glance& glance, int place, const std::function<bool(int)>& stands_still) {
   const ShownGroup& group = *doing_of(glance, place);
   const std::uint64_t sequence = glance.member_of(group)->last;
@@ -31,7 +32,7 @@ int still_inside(const Glance& glance, int place, const std::function<bool(int)>
   return -1;
 }
 
-// The rank for which the rank at `place` waits next; -1: none, or unknown.
+// Returns the place of the rank for which the rank at `place` waits next; -1: none, or unknown.
 int next_of(const Glance& glance, int place, const std::function<bool(int)>& stands_still) {
   const ShownGroup* const group = doing_of(glance, place);
   if (group == nullptr) return -1;
@@ -41,8 +42,8 @@ int next_of(const Glance& glance, int place, const std::function<bool(int)>& sta
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   for (const SeenMember& other : glance.groups.at(group->block)) {
     if (other.place < 0 || other.last >= own.last) continue;
-    // A rank that is in an earlier call is held up by others. The rank furthest behind is chosen
-    // first.
+    // Choose the rank that is furthest behind. A rank inside its last call is behind a rank that
+    // has ended the same call.
     const std::uint64_t progress = 2 * other.last + (is_inside(other) ? 0 : 1);
     if (progress >= least) continue;
     least = progress;

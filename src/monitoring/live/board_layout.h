@@ -1,5 +1,6 @@
 // The data that each rank publishes for observers of its job: its groups and, if metrics are kept,
-// its calls by kind. Written by its rank alone.
+// its calls by kind. Only the rank writes them. Other processes write to one place,
+// PositionQuestion, to ask in which line of its program the rank is.
 #pragma once
 
 #include <array>
@@ -13,27 +14,27 @@
 #include "foundation/base/short_text.h"
 #include "foundation/os/futex.h"
 #include "hocket/live.h"
-#include "membership/control/host.h"
+#include "membership/control/host/view.h"
 
 namespace hocket::live {
 
 inline constexpr std::size_t kGroupEntries =
     64;                                    // groups of one rank at a time; more are not shown
-inline constexpr std::size_t kRows = 128;  // kinds, groups and engines; more are not counted
+inline constexpr std::size_t kRows = 128;  // calls that find no free row are not counted
 inline constexpr std::size_t kGroupNameBytes = 48;
 inline constexpr std::size_t kEngineNameBytes = 16;
 
 using GroupName = base::ShortText<kGroupNameBytes>;
 using EngineName = base::ShortText<kEngineNameBytes>;
 
-// A group, as its rank has written it down. A value.
+// A group as its rank describes it on the board. A value.
 struct EntryContent {
-  std::uint64_t block = 0;  // its offset
-  int rank = 0;             // of the rank in it
+  std::uint64_t block = 0;  // offset of the group's block in the segment
+  int rank = 0;             // the rank's number in the group
   GroupName name;
 };
 
-// One group of the rank. The rank's threads write it; each group has an entry.
+// The entry of one group. The rank's threads write it.
 struct alignas(control::kCacheLine) BoardEntry {
   static constexpr std::uint64_t kFree = 0;
   static constexpr std::uint64_t kBeingTaken = 1;
@@ -41,22 +42,22 @@ struct alignas(control::kCacheLine) BoardEntry {
   base::Torn<std::int32_t> rank = 0;
   base::Torn<GroupName> name;
 
-  // False: another group has it.
+  // Returns false if another group has this entry.
   bool take(const EntryContent& group) noexcept {
     std::uint64_t free = kFree;
     if (!block.compare_exchange_strong(free, kBeingTaken, std::memory_order_acquire)) return false;
-    // A reader of the group that was here before sees that it is gone.
+    // Readers must see `block` change before they can see the new rank and name.
     base::thread_fence(std::memory_order_release);
     rank = group.rank;
     name = group.name;
     block.store(group.block, std::memory_order_release);
     return true;
   }
-  // False: another entry has this group.
+  // Frees the entry. Returns false if it is not this group's.
   bool leave(std::uint64_t group) noexcept {
     return block.compare_exchange_strong(group, kFree, std::memory_order_release);
   }
-  // Absent if no group has the entry, or if another one takes it meanwhile.
+  // Returns nothing if no group has the entry, or if another group takes it during the read.
   std::optional<EntryContent> read() const noexcept {
     const std::uint64_t before = block.load(std::memory_order_acquire);
     if (before <= kBeingTaken) return std::nullopt;
@@ -67,7 +68,7 @@ struct alignas(control::kCacheLine) BoardEntry {
   }
 };
 
-// Calls of up to 1 us, 4 us, 16 us, ..., 16.8 s, and longer ones.
+// Buckets of the histogram of durations: up to 1 us, 4 us, 16 us, ..., 16.8 s, and longer.
 inline constexpr std::size_t kBuckets = 14;
 constexpr std::size_t bucket_of(std::uint64_t ns) noexcept {
   const std::uint64_t us = (ns + 999) / 1000;
@@ -94,17 +95,17 @@ struct Metered {
 struct alignas(control::kCacheLine) MeterRow {
   enum : std::uint32_t { kFree, kBeingTaken, kTaken };
   base::Atomic<std::uint32_t> used{kFree};
-  base::Plain<engine::Kind> kind = engine::Kind::kNone;
-  base::Plain<LiveTimed> timed = LiveTimed::kOnHost;
-  base::Plain<EngineName> engine;
-  base::Plain<GroupName> group;
+  base::NonAtomic<engine::Kind> kind = engine::Kind::kNone;
+  base::NonAtomic<LiveTimed> timed = LiveTimed::kOnHost;
+  base::NonAtomic<EngineName> engine;
+  base::NonAtomic<GroupName> group;
   base::Atomic<std::uint64_t> failed{0};
   base::Atomic<std::uint64_t> bytes{0};
   base::Atomic<std::uint64_t> nanoseconds{0};
-  std::array<base::Atomic<std::uint64_t>, kBuckets> ended{};  // by how long they took
+  std::array<base::Atomic<std::uint64_t>, kBuckets> ended{};  // numbers of calls, by duration
 
   bool is_taken() const noexcept { return used.load(std::memory_order_acquire) == kTaken; }
-  // Takes the row for a key; true if it is free or already the key's.
+  // Takes the row for a key. Returns true if the row was free, or has this key already.
   bool take(const Metered& its) noexcept {
     std::uint32_t state = kFree;
     if (used.compare_exchange_strong(state, kBeingTaken, std::memory_order_acquire)) {
@@ -115,7 +116,7 @@ struct alignas(control::kCacheLine) MeterRow {
       used.store(kTaken, std::memory_order_release);
       return true;
     }
-    if (state != kTaken) return false;  // another group's, for all that is known
+    if (state != kTaken) return false;  // another thread is writing the row's key
     const EngineName named = engine;
     const GroupName grouped = group;
     return kind == its.kind && timed == its.timed && named.view() == its.engine.view() &&
@@ -126,24 +127,25 @@ struct alignas(control::kCacheLine) MeterRow {
 inline constexpr std::size_t kPositionBytes = 192;
 using PositionText = base::ShortText<kPositionBytes>;
 
-// The position in the rank's program, after other ranks asked for it. A value.
+// The answer of a rank: the position in its program when it answered. A value.
 struct ToldPosition {
   std::uint64_t moves = 0;  // number of calls that the rank had begun and ended
   PositionText text;
 };
 
-// Questions of the host's other ranks, and the answer from a thread of this rank.
+// The mailbox through which other ranks of the host ask for this rank's position, and a thread of
+// this rank answers.
 struct alignas(control::kCacheLine) PositionQuestion {
   static constexpr std::uint64_t kNone = 0;
   static constexpr std::uint64_t kBeingWritten = ~std::uint64_t{0};
-  os::FutexWord asked{0};                     // how often; on it the rank's progress thread sleeps
+  os::FutexWord asked{0};                     // number of questions; its rank sleeps on it
   base::Atomic<std::uint32_t> tells{0};       // 1: a thread of the rank answers
   base::Atomic<std::int64_t> last_asked{0};   // ns of the steady clock
-  base::Atomic<std::uint64_t> answer{kNone};  // its number
+  base::Atomic<std::uint64_t> answer{kNone};  // number of the last answer
   base::Torn<std::uint64_t> moves = 0;
   base::Torn<PositionText> text;
 
-  // One thread at a time; numbers from 1 up.
+  // Call it from one thread at a time. Numbers of answers count from 1.
   void write(std::uint64_t number, const ToldPosition& told) noexcept {
     answer.store(kBeingWritten, std::memory_order_relaxed);
     base::thread_fence(std::memory_order_release);
@@ -151,7 +153,7 @@ struct alignas(control::kCacheLine) PositionQuestion {
     text = told.text;
     answer.store(number, std::memory_order_release);
   }
-  // Absent where there is none, or another one comes.
+  // Returns nothing if there is no answer, or if a new one is written during the read.
   std::optional<ToldPosition> read() const noexcept {
     const std::uint64_t before = answer.load(std::memory_order_acquire);
     if (before == kNone || before == kBeingWritten) return std::nullopt;
@@ -162,7 +164,7 @@ struct alignas(control::kCacheLine) PositionQuestion {
   }
 };
 
-// Lies where the rank has allocated first.
+// The board is its rank's first allocation in the segment, so that observers find it.
 struct BoardLayout {
   enum Manner : std::uint64_t {
     kNone = 0,

@@ -56,7 +56,7 @@ std::vector<FoundJob> find_jobs() {
     try {
       FoundJob job = job_of(holders);
       if (!job.pids.empty()) jobs.push_back(std::move(job));
-    } catch (const SystemError&) {  // it has ended meanwhile
+    } catch (const SystemError&) {  // the job has ended meanwhile
     }
   }
   std::ranges::sort(

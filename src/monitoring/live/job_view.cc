@@ -31,8 +31,8 @@ using os::ProcessState;
 
 namespace {
 
-// After this time the kernel is asked again which processes hold the memory. Ended processes need
-// not be noticed sooner.
+// Interval between two scans for the processes that map the segment. The end of a process is
+// noticed after at most this time.
 constexpr std::chrono::seconds kHoldersAreGood{2};
 
 LiveState state_of(RankState state) noexcept {
@@ -58,7 +58,8 @@ bool is_still(const ProcessState& state) noexcept {
          state.doing == Doing::kDumping;
 }
 
-// `memory`: 0 where any will do.
+// Returns the entry with this memory, or the first entry if `memory` is 0. Throws InvalidArgument
+// if there is none.
 const os::SegmentHolder& holder_of(const std::vector<os::SegmentHolder>& held,
                                    int pid,
                                    std::uint64_t memory = 0) {
@@ -137,7 +138,7 @@ class JobView::Impl {
  private:
   static std::size_t at(int place) noexcept { return static_cast<std::size_t>(place); }
 
-  // Finds the pids here of ranks that still hold the memory.
+  // Finds the pids, in this process's pid namespace, of ranks that still map the segment.
   void find_pids() {
     found_at_ = std::chrono::steady_clock::now();
     pids_.assign(at(segment_.ranks()), 0);
@@ -158,7 +159,7 @@ class JobView::Impl {
     if (pid == 0) return {};
     const std::uint64_t start = os::process_start(pid);
     if (!is_of_threads_) return os::process_state(pid, start);
-    // In a container threads have other numbers, too.
+    // If the rank's pid differs here, as in a container, its thread's number differs, too.
     const control::SeenRank rank = segment_.rank(place);
     return pid == rank.pid ? os::thread_state(pid, start, rank.thread) : ProcessState{};
   }
@@ -259,7 +260,7 @@ class JobView::Impl {
   const os::SegmentView view_;
   const Onlooker segment_;
   std::optional<live::Sampler> sampler_;
-  std::vector<int> pids_;  // by place; 0: it holds the memory no longer
+  std::vector<int> pids_;  // by place; 0: the rank no longer maps the segment
   std::chrono::steady_clock::time_point found_at_;
 };
 

@@ -20,16 +20,18 @@ using control::RankState;
 constexpr int kSamples = 8;           // before the first warning
 constexpr std::size_t kDetailed = 3;  // ranks that are described in detail
 
-// State of the process of `member`; empty if unknown, as that of a rank of another host is.
+// Returns the state of the process of `member`. Empty if it is unknown, for example on another
+// host.
 std::string doing(const control::GroupControl& group, int member) {
   const control::HostControl& host = group.host();
   const int place = group.host_rank(member);
-  const int pid = host.pid(place);
+  const int pid = host.liveness.pid(place);
   if (!host.is_here(place) || pid == 0) return {};
   if (pid == getpid()) {  // ranks that are threads
-    return os::describe(os::thread_state(pid, host.start(place), host.thread(place)), pid);
+    return os::describe(
+        os::thread_state(pid, host.liveness.start(place), host.liveness.thread(place)), pid);
   }
-  return os::describe(os::process_state(pid, host.start(place)), pid);
+  return os::describe(os::process_state(pid, host.liveness.start(place)), pid);
 }
 
 }  // namespace
@@ -49,7 +51,7 @@ void LongWait::look(const failure::Awaited& awaited, const engine::Signature& sh
   next_ = now_ + std::max(waits_.after, Duration(now_ - *begun_)) / kSamples;
   try {
     sample(awaited, shown);
-  } catch (const std::exception&) {  // without memory nothing is said
+  } catch (const std::exception&) {  // out of memory: no warning
   }
 }
 
@@ -73,11 +75,12 @@ void LongWait::sample(const failure::Awaited& awaited, const engine::Signature& 
   const bool is_still = now == seen_;
   if (!is_still && (seen_.place >= 0 || seen_.one_suffices)) still_since_ = now_;
   seen_ = now;
-  // A rank that any of several can help shows itself: it speaks for those who wait for it.
-  host.show_awaited(now.one_suffices ? host.self() : now.place);
+  // A rank that waits for any of several ranks shows itself as awaited. So a chain of waits ends at
+  // this rank, and this rank warns.
+  host.waits.show_awaited(now.one_suffices ? host.self() : now.place);
   shows_ = true;
-  // The question is not asked when it speaks, as answering would change the process's state that is
-  // reported.
+  // A look that warns does not ask for positions. An answer would wake the late process, whose
+  // state the warning reports.
   const bool speaks = is_still && Duration(now_ - *begun_) >= speaks_at_;
   if (!speaks) ask_places(stragglers);
   if (!speaks) return;
@@ -89,7 +92,7 @@ void LongWait::sample(const failure::Awaited& awaited, const engine::Signature& 
   while (speaks_at_ <= Duration(now_ - *begun_)) speaks_at_ *= 2;
 }
 
-// Asks the ranks that the warning would name; answers are there at a later sample.
+// Asks the ranks that the warning would name for their positions. A later look finds the answers.
 void LongWait::ask_places(const Stragglers& stragglers) noexcept {
   if (stragglers.have_come) return;
   control::GroupControl& group = waits_.group;
@@ -98,7 +101,8 @@ void LongWait::ask_places(const Stragglers& stragglers) noexcept {
   }
 }
 
-// Follows the chain of waits from `place`: its last rank, which waits for no other, is to blame.
+// Returns whether this rank gives the warning. Follows the chain of waits from `place` to a rank
+// that waits for no other rank. The rank before it in the chain warns.
 bool LongWait::may_speak(const Stragglers& stragglers, int place) {
   control::HostControl& host = waits_.group.host();
   circle_ = 0;
@@ -107,8 +111,8 @@ bool LongWait::may_speak(const Stragglers& stragglers, int place) {
     int least = host.self();
     int at = place;
     for (int steps = 1; steps <= host.places(); ++steps) {
-      const int next = host.awaited_by(at);
-      if (next < 0 || stands_still(host, at)) break;
+      const int next = host.waits.awaited_by(at);
+      if (next < 0 || stands_still(host.liveness, at)) break;
       if (next == at) {
         give_up_claim();
         return false;
@@ -127,8 +131,9 @@ bool LongWait::may_speak(const Stragglers& stragglers, int place) {
   return claim(place);
 }
 
-// For a rank on another host: true if a rank of that host waits, as it knows more. Else the lowest
-// waiting rank speaks.
+// For a late rank of another host, returns whether a rank elsewhere warns of it. A waiting rank of
+// the late rank's host warns, because it knows more. If there is none, the lowest waiting rank
+// warns.
 bool LongWait::is_spoken_for_elsewhere(int place) const {
   const control::GroupControl& group = waits_.group;
   const control::HostControl& host = group.host();
@@ -137,32 +142,33 @@ bool LongWait::is_spoken_for_elsewhere(int place) const {
   for (int i = 0; i < group.size(); ++i) {
     if (group.last_sequence(i) <= group.finished_sequence(i)) continue;
     const int its = group.host_rank(i);
-    if (!host.is_here(its) && host.host_number(its) == host.host_number(place)) return true;
+    if (!host.is_here(its) && host.remote_hosts.host_of(its) == host.remote_hosts.host_of(place))
+      return true;
     if (lowest < 0) lowest = its;
   }
   return lowest >= 0 && !host.is_here(lowest);
 }
 
-// Takes the claim over from a rank that cannot speak any more.
+// Claims the warning about the rank at `place`. Returns false if a living rank has claimed it.
 bool LongWait::claim(int place) noexcept {
   control::HostControl& host = waits_.group.host();
   if (claimed_ == place) return true;
   give_up_claim();
-  int holder = host.speaker_about(place);
-  const bool is_idle =
-      holder < 0 || host.state(holder) != RankState::kAlive || stands_still(host, holder);
-  if (!is_idle || !host.speak_about(place, holder)) return false;
+  int holder = host.waits.speaker_about(place);
+  const bool is_idle = holder < 0 || host.liveness.state(holder) != RankState::kAlive ||
+                       stands_still(host.liveness, holder);
+  if (!is_idle || !host.waits.speak_about(place, holder)) return false;
   claimed_ = place;
   return true;
 }
 
 void LongWait::give_up_claim() noexcept {
-  if (claimed_ >= 0) waits_.group.host().speak_no_more_about(claimed_);
+  if (claimed_ >= 0) waits_.group.host().waits.speak_no_more_about(claimed_);
   claimed_ = -1;
 }
 
 void LongWait::hide() noexcept {
-  if (shows_) waits_.group.host().show_awaited(-1);
+  if (shows_) waits_.group.host().waits.show_awaited(-1);
   shows_ = false;
   give_up_claim();
 }
@@ -196,7 +202,7 @@ std::string LongWait::of_member(const Stragglers& stragglers, int member) const 
                        state.empty() ? "" : " and is ",
                        state);
   }
-  const std::string place = place_of(control::Onlooker(group.host().memory()), at);
+  const std::string place = place_of(control::Onlooker(group.host().memory.whole()), at);
   return fmt::format("{}, last seen in {} at least {} ago{}{}{}{}",
                      name,
                      waits_.texts.last_call(member).call,
@@ -211,7 +217,7 @@ std::string LongWait::of_circle() const {
   const control::HostControl& host = waits_.group.host();
   std::vector<int> ranks{host.world_rank(host.self())};
   for (int at = seen_.place; at >= 0 && at != host.self() && ranks.size() < kDetailed * 4;
-       at = host.awaited_by(at)) {
+       at = host.waits.awaited_by(at)) {
     ranks.push_back(host.world_rank(at));
   }
   return fmt::format("; ranks {} of the job wait for each other, in a circle",
@@ -239,7 +245,7 @@ std::string LongWait::sentence(const Stragglers& stragglers,
   if (circle_ != 0) text += of_circle();
   if (const std::string other = waits_.beside(awaited); !other.empty()) text += "; " + other;
   if (!members.empty()) return text;
-  if (awaited.sequence == 0) return text;  // a message that no rank is left to send
+  if (awaited.sequence == 0) return text;  // a message that no living rank can send
   text += fmt::format("; all ranks have come to #{}", stragglers.sequence);
   std::size_t told = 0;
   for (int i = 0; i < group.size() && told < kDetailed; ++i) {

@@ -7,13 +7,13 @@
 namespace hocket::live {
 namespace {
 
-// One thread writes at a time.
+// Adds without an atomic instruction, because one thread writes at a time.
 void add_to(base::Atomic<std::uint64_t>& sum, std::uint64_t more) noexcept {
   sum.store(sum.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
 }
 
-// The row of these; null where there is no room. Groups of several threads may look for one at
-// once.
+// Returns the row of a key, or takes a free row. Null if all rows are taken. Threads with different
+// groups may call it at once.
 MeterRow* row_of(BoardLayout& board, const Meter::What& what, std::string_view group) noexcept {
   Metered metered{.kind = what.kind, .timed = what.timed, .engine = {}, .group = {}};
   metered.engine = what.engine;
@@ -39,8 +39,8 @@ void Counted::add(std::chrono::nanoseconds time) noexcept {
   add_to(row.ended[bucket_of(took)], 1);
 }
 
-Meter::Meter(control::HostControl& host, std::string group)
-    : board_(counting_desk(host)), group_(std::move(group)) {
+Meter::Meter(control::HostMemory& memory, std::string group)
+    : board_(counting_board(memory)), group_(std::move(group)) {
   if (board_ != nullptr) known_ = std::make_unique<decltype(known_)::element_type>();
 }
 

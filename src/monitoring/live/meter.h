@@ -11,13 +11,14 @@
 #include <utility>
 
 #include "engine/kinds.h"
-#include "membership/control/host.h"
+#include "membership/control/host/memory.h"
 #include "monitoring/live/board_layout.h"
 
 namespace hocket::live {
 
-// A resource: a call or message in progress, in the communicator's turn. Only `end` counts it, not
-// the destructor: in a forked child the row does not exist. Empty: nothing is counted.
+// A resource: a call or message in progress. Empty if nothing is counted. Use it while no other
+// thread uses the communicator. Only `end` counts. The destructor does not, because a forked child
+// does not have the row.
 class Counted {
  public:
   using Clock = std::chrono::steady_clock;
@@ -37,7 +38,7 @@ class Counted {
   void end(bool failed) noexcept {
     if (row_ != nullptr) add(failed);
   }
-  // The call succeeded, and took `time`, as measured elsewhere.
+  // Counts a call that succeeded and took `time`.
   void end_after(std::chrono::nanoseconds time) noexcept {
     if (row_ != nullptr) add(time);
   }
@@ -51,10 +52,11 @@ class Counted {
   Clock::time_point begun_ = {};
 };
 
-// A resource of its group, in the communicator's turn.
+// Finds the rows of one group's calls. A resource; use it while no other thread uses the
+// communicator.
 class Meter {
  public:
-  // A value; the engine's name lives as long as the engine.
+  // A call or message to count. A value; `engine` lives as long as the engine.
   struct What {
     engine::Kind kind = engine::Kind::kNone;
     std::string_view engine = "";
@@ -62,13 +64,13 @@ class Meter {
     LiveTimed timed = LiveTimed::kOnHost;
   };
 
-  Meter(control::HostControl& host, std::string group);
+  Meter(control::HostMemory& memory, std::string group);
   bool is_on() const noexcept { return board_ != nullptr; }
 
   Counted begin(const What& what) noexcept;
 
  private:
-  // The row of a kind, and the engine that it is of.
+  // The last row used for a kind, and its engine.
   struct Known {
     const char* engine = nullptr;
     MeterRow* row = nullptr;

@@ -15,7 +15,6 @@
 #include <thread>
 #include <utility>
 
-#include "foundation/base/config.h"
 #include "foundation/base/deadline.h"
 #include "foundation/base/log.h"
 #include "foundation/base/threads.h"
@@ -24,7 +23,7 @@
 #include "foundation/os/wakeup.h"
 #include "hocket/error.h"
 #include "hocket/live.h"
-#include "monitoring/live/status_board.h"
+#include "monitoring/live/metrics_setting.h"
 
 namespace hocket {
 namespace {
@@ -32,13 +31,13 @@ namespace {
 using base::Deadline;
 
 constexpr std::size_t kMostReaders = 64;
-constexpr int kAcceptedAtOnce = 16;  // then those who are there have their turn
+constexpr int kAcceptedAtOnce = 16;  // before the clients already connected are served
 constexpr std::size_t kMostRequestBytes = 8192;
-constexpr std::chrono::seconds kPatience{5};        // with a reader
+constexpr std::chrono::seconds kPatience{5};        // time limit of a reader
 constexpr std::chrono::milliseconds kLook{100};     // between two looks at the job
-constexpr std::chrono::milliseconds kSearch{1000};  // between two searches for it
+constexpr std::chrono::milliseconds kSearch{1000};  // between two searches for the job
 
-// In constant time, so that how long it takes tells nothing.
+// Compares in a time that does not depend on the characters, so that it cannot leak the token.
 bool is_same(std::string_view a, std::string_view b) noexcept {
   unsigned char differs = a.size() == b.size() ? 0 : 1;
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
@@ -47,7 +46,7 @@ bool is_same(std::string_view a, std::string_view b) noexcept {
   return differs == 0;
 }
 
-// The value of a header, whose name is given in lower case; empty if it is absent.
+// Returns the value of a header; `name` is in lower case. Empty if the header is absent.
 std::string header_of(std::string_view request, std::string_view name) {
   for (std::size_t at = request.find("\r\n"); at != std::string_view::npos;
        at = request.find("\r\n", at)) {
@@ -90,20 +89,9 @@ struct MetricsReader {
 class MetricsServer::Impl {
  public:
   explicit Impl(const Options& options) : options_(options) {
-    const auto where = os::parse_host_port(options.address);
-    if (!where) {
-      throw InvalidArgument(
-          fmt::format("the address of metrics, \"{}\", is no HOST:PORT, such as 127.0.0.1:9464",
-                      options.address));
-    }
-    if (options.token.empty() && !os::is_loopback(where->host)) {
-      throw InvalidArgument(fmt::format(
-          "metrics at {} could be read by other hosts; set HOCKET_METRICS_TOKEN, which readers "
-          "must show, or serve them at 127.0.0.1",
-          options.address));
-    }
-    listener_ = os::listen_tcp(*where);
-    address_ = os::to_string({.host = where->host, .port = os::local_port(listener_.get())});
+    const os::HostPort where = live::checked_metrics_address(options.address, options.token);
+    listener_ = os::listen_tcp(where);
+    address_ = os::to_string({.host = where.host, .port = os::local_port(listener_.get())});
     thread_ = base::start_thread("hocket-metrics", [this] { run(); });
   }
   ~Impl() {
@@ -146,7 +134,7 @@ class MetricsServer::Impl {
     std::erase_if(readers_, [](const MetricsReader& reader) { return reader.gone; });
   }
 
-  // Idle connections do not keep readers out: they are dropped first, and one with a request last.
+  // Makes room for a new client: drops an idle connection, or else one with a request.
   void drop_oldest() {
     const auto asks_for_nothing = [](const MetricsReader& reader) { return reader.reply.empty(); };
     const auto oldest = std::ranges::find_if(readers_, asks_for_nothing);
@@ -162,7 +150,7 @@ class MetricsServer::Impl {
     if (sought.pid == 0) {
       for (const FoundJob& job : find_jobs()) {
         if (job.name != options_.job || !job.refusal.empty()) continue;
-        // A rank may have threads that are ranks among themselves.
+        // Prefer a job of processes: its ranks may themselves run jobs of threads of the same name.
         if (sought.pid == 0 || sought.threads) sought = job;
       }
     }
@@ -234,11 +222,11 @@ class MetricsServer::Impl {
   std::string address_;
   os::Wakeup wakeup_;
   std::atomic<bool> stop_{false};
-  // The thread's own.
+  // Used by the serving thread alone.
   std::optional<JobView> view_;
   Deadline next_search_ = Deadline::in(Duration::zero());
   std::vector<MetricsReader> readers_;
-  std::thread thread_;  // last: it uses all above
+  std::thread thread_;  // last member, because the thread uses the members above
 };
 
 MetricsServer::MetricsServer(const Options& options) : impl_(std::make_unique<Impl>(options)) {}
@@ -251,13 +239,12 @@ namespace live {
 
 std::unique_ptr<MetricsServer> serve_metrics(
     const os::Segment& segment, std::function<std::optional<std::size_t>()> store_clients) {
-  constexpr const char* kOnlyCounted = "count";  // and another process serves: `hocket run`
-  const auto address = base::environment("HOCKET_METRICS");
-  if (!address || *address == kOnlyCounted) return nullptr;
+  const MetricsSetting setting = metrics_setting();
+  if (setting.address.empty()) return nullptr;
   try {
     return std::make_unique<MetricsServer>(
-        MetricsServer::Options{.address = *address,
-                               .token = base::environment("HOCKET_METRICS_TOKEN").value_or(""),
+        MetricsServer::Options{.address = setting.address,
+                               .token = setting.token,
                                .pid = static_cast<int>(getpid()),
                                .memory = os::number_of(segment),
                                .store_clients = std::move(store_clients)});

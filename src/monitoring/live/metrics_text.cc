@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "foundation/base/enumerator.h"
 #include "hocket/live.h"
 
 namespace hocket {
@@ -26,18 +27,18 @@ std::string escaped(std::string_view text) {
   return made;
 }
 
-// A resource for the length of one text.
+// Writes one text of metrics. A resource.
 class MetricsWriter {
  public:
   explicit MetricsWriter(MetricsForm form) : form_(form) {}
 
-  // Begins a family. `unit`: empty, or the ending of its name.
+  // Begins a metric family. `unit` is the ending of its name, or "".
   void family(std::string_view name,
               std::string_view type,
               std::string_view unit,
               std::string_view help) {
     const bool is_open = form_ == MetricsForm::kOpenMetrics;
-    // The older form names a counter as its only sample.
+    // In the older form a counter's family has the name of its sample, which ends in "_total".
     family_ = name;
     const std::string named = !is_open && type == "counter" ? family_ + "_total" : family_;
     text_ += fmt::format("# TYPE {} {}\n", named, type);
@@ -61,7 +62,7 @@ class MetricsWriter {
   std::string text_;
 };
 
-// Call, group and engine of a sum, as views.
+// Call, group and engine.
 using MeterKey = std::tuple<std::string_view, std::string_view, std::string_view>;
 struct MeterSum {
   std::uint64_t failed = 0;
@@ -262,6 +263,7 @@ void write_groups(MetricsWriter& out, const LiveJob& job) {
 }  // namespace
 
 std::string metrics_text(const LiveJob& job, MetricsForm form) {
+  base::require_enumerator(form, MetricsForm::kOpenMetrics, "form", "MetricsForm");
   MetricsWriter out(form);
   write_ranks(out, job);
   write_groups(out, job);

@@ -11,16 +11,12 @@
 #include "foundation/base/threads.h"
 #include "monitoring/live/board_layout.h"
 #include "monitoring/live/sampler.h"
+#include "monitoring/live/status_board.h"
 
 namespace hocket::live {
 namespace {
 
 constexpr std::chrono::nanoseconds kAsksAgain = std::chrono::milliseconds(50);
-
-BoardLayout* board_at(control::HostControl& host, int place) noexcept {
-  auto* const board = reinterpret_cast<BoardLayout*>(host.at(control::first_block_of(host, place)));
-  return board->manner.load(std::memory_order_acquire) == BoardLayout::kShown ? board : nullptr;
-}
 
 // Number of calls that the rank has begun and ended, in all its groups.
 std::uint64_t moves_of(const control::Onlooker& segment, int place) noexcept {
@@ -39,8 +35,8 @@ std::uint64_t moves_of(const control::Onlooker& segment, int place) noexcept {
 }  // namespace
 
 void ask_position(control::HostControl& host, int place) noexcept {
-  if (!host.is_here(place) || host.state(place) != control::RankState::kAlive) return;
-  BoardLayout* const board = board_at(host, place);
+  if (!host.is_here(place) || host.liveness.state(place) != control::RankState::kAlive) return;
+  BoardLayout* const board = board_at(host.memory, place);
   if (board == nullptr || board->place.tells.load(std::memory_order_relaxed) == 0) return;
   const std::int64_t now =
       std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -64,20 +60,20 @@ std::string place_of(const control::Onlooker& segment, int place) {
 
 // A resource, shared with the thread that answers.
 struct PositionReporter::Answering {
-  Answering(std::shared_ptr<control::HostControl> of, PositionQuestion& at, std::uint64_t whose)
-      : host(std::move(of)), board(at), thread(whose) {}
+  Answering(std::shared_ptr<control::HostMemory> of, PositionQuestion& at, std::uint64_t whose)
+      : memory(std::move(of)), board(at), thread(whose) {}
 
-  const std::shared_ptr<control::HostControl> host;
+  const std::shared_ptr<control::HostMemory> memory;
   PositionQuestion& board;
   const std::uint64_t thread;
   std::atomic<bool> is_under_way{false};
-  std::uint64_t answers = 0;  // of who is at it
+  std::uint64_t answers = 0;  // number of the last answer; only the answering thread uses it
 
-  // May be kept by the interpreter for any time, and ended there.
+  // May block in the Python interpreter for any time. The interpreter may end this thread at exit.
   void answer() {
     const base::PlaceTeller tell = base::place_teller();
     const std::string where = tell == nullptr ? std::string() : tell(thread);
-    ToldPosition told{.moves = moves_of(control::Onlooker(host->memory()), host->self()),
+    ToldPosition told{.moves = moves_of(control::Onlooker(memory->whole()), memory->self()),
                       .text = {}};
     told.text = where;
     board.write(++answers, told);
@@ -90,11 +86,11 @@ PositionReporter::PositionReporter(std::shared_ptr<Answering> answering, os::Fut
       seen_(asked.load(std::memory_order_relaxed)) {}
 
 std::unique_ptr<PositionReporter> PositionReporter::make(
-    std::shared_ptr<control::HostControl> host) {
-  BoardLayout* const board = board_at(*host, host->self());
+    std::shared_ptr<control::HostMemory> memory) {
+  BoardLayout* const board = board_at(*memory, memory->self());
   if (board == nullptr || base::place_teller() == nullptr) return nullptr;
   auto answering = std::make_shared<Answering>(
-      std::move(host), board->place, static_cast<std::uint64_t>(::pthread_self()));
+      std::move(memory), board->place, static_cast<std::uint64_t>(::pthread_self()));
   board->place.tells.store(1, std::memory_order_relaxed);
   return std::unique_ptr<PositionReporter>(
       new PositionReporter(std::move(answering), board->place.asked));
@@ -108,11 +104,11 @@ void PositionReporter::look() noexcept {
     base::start_thread("hocket-place", [answering = answering_] {
       try {
         answering->answer();
-      } catch (const std::exception&) {  // without memory nothing is said
+      } catch (const std::exception&) {  // out of memory: no answer
       }
       answering->is_under_way.store(false, std::memory_order_release);
     }).detach();
-  } catch (const std::exception&) {  // then nothing is said
+  } catch (const std::exception&) {  // no thread could be started: no answer
     answering_->is_under_way.store(false, std::memory_order_release);
   }
 }

@@ -86,8 +86,8 @@ void Sampler::read_rank(int place) {
   }
 }
 
-// Adds ranks of other hosts, whose boards are not here: their groups' blocks have all that is
-// known.
+// Adds the groups of ranks of other hosts. The boards of these ranks are not on this host, so only
+// groups that they share with ranks of this host are known.
 void Sampler::add_others() {
   if (segment_.places() == segment_.ranks()) return;
   std::map<std::uint64_t, std::string> names;
@@ -103,7 +103,8 @@ void Sampler::add_others() {
   }
 }
 
-// A call that it is in, else a message that it waits for, else where it called last.
+// Chooses the group that shows the rank's activity. A group with a call in progress comes first,
+// then a group in which it waits for a message, then the group chosen before.
 void Sampler::choose_doing(int place) {
   const auto at = static_cast<std::size_t>(place);
   GlancedRank& rank = glance_.ranks[at];
@@ -129,7 +130,8 @@ void Sampler::choose_doing(int place) {
   tallies_[at].since = now_;
 }
 
-// Calls that came and went between two looks are as large as those whose records are there.
+// Counts calls since the last look. Estimates their bytes by the mean of the calls whose records
+// are still there.
 void Sampler::count_calls(int place, const ShownGroup& group) {
   const SeenMember& member = *glance_.member_of(group);
   const auto [known, is_new] = counted_.try_emplace({place, group.block}, member.last);
@@ -151,7 +153,7 @@ void Sampler::count_calls(int place, const ShownGroup& group) {
   if (seen != 0) tally.bytes += bytes / static_cast<double>(seen) * static_cast<double>(calls);
 }
 
-// True if all members have come to the call that `member` is in.
+// Returns whether all members have begun the call that `member` is in.
 bool Sampler::has_company(const SeenMember& member, std::uint64_t block) const {
   return std::ranges::all_of(glance_.groups.at(block),
                              [&](const SeenMember& other) { return other.last >= member.last; });

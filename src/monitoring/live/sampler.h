@@ -1,4 +1,4 @@
-// Samples a job's segment repeatedly, and counts activities.
+// Samples a job's segment repeatedly, and adds up how its ranks spend their time.
 #pragma once
 
 #include <chrono>
@@ -16,19 +16,19 @@ namespace hocket::live {
 // One rank's membership in a group. A value.
 struct ShownGroup {
   std::uint64_t block = 0;
-  int index = 0;  // of the rank in it
+  int index = 0;  // the rank's number in the group
   std::string name;
 };
 
-// A rank, as it was seen in one look. A value.
+// One rank at the time of a sample. A value.
 struct GlancedRank {
   control::SeenRank line;
   bool shows = true;
   std::vector<ShownGroup> groups;
-  int doing = -1;  // in groups: see LiveRank::doing
+  int doing = -1;  // an index into `groups`; see LiveRank::doing
 };
 
-// A job, as it was seen in one look: ranks by place, and the members of each group by its block.
+// A job at the time of a sample: ranks by place, and the members of each group by its block.
 struct Glance {
   int here = 0;  // ranks of this host, which have the first places
   std::vector<GlancedRank> ranks;
@@ -41,22 +41,22 @@ inline bool is_inside(const control::SeenMember& member) noexcept {
   return member.last > member.finished;
 }
 
-// The board of a rank of this host; null if it has none, or shows nothing. `is_private` tells
-// whether the rank wants it so.
+// Returns the board of a rank of this host; null if the rank has none, or shows nothing.
+// `is_private` is true if the rank shows nothing.
 const BoardLayout* board_of(const control::Onlooker& segment, int place) noexcept;
 bool is_private(const control::Onlooker& segment, int place) noexcept;
 
-// Sums over several looks at a rank. A value.
+// Sums over the samples of one rank. A value.
 struct Tally {
   std::uint64_t looks = 0;
   std::uint64_t inside = 0;
   std::uint64_t waiting = 0;
   double calls = 0;
   double bytes = 0;
-  std::chrono::steady_clock::time_point since;  // of the current activity
+  std::chrono::steady_clock::time_point since;  // start of the current activity
 };
 
-// A resource: a view of a segment, which outlives it, and its samples. One thread.
+// A resource, used by one thread: a view of a segment, which outlives it, and its samples.
 class Sampler {
  public:
   using Clock = std::chrono::steady_clock;
@@ -72,7 +72,7 @@ class Sampler {
   const BoardLayout* board(int place) const noexcept { return board_of(segment_, place); }
 
  private:
-  // The activity of a rank: equal while it does not move.
+  // The activity of a rank. Two samples give equal values if the rank did not move between them.
   struct Doing {
     std::uint64_t block = 0;
     std::uint64_t last = 0;

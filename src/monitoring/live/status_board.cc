@@ -2,40 +2,37 @@
 
 #include <array>
 
-#include "foundation/base/config.h"
 #include "foundation/base/log.h"
 #include "hocket/error.h"
 #include "membership/control/onlooker.h"
+#include "monitoring/live/metrics_setting.h"
 
 namespace hocket::live {
-namespace {
 
-// Null where the rank shows nothing.
-BoardLayout* own_board_of(control::HostControl& host) noexcept {
-  auto* const board =
-      reinterpret_cast<BoardLayout*>(host.at(control::first_block_of(host, host.self())));
+BoardLayout* board_at(const control::HostMemory& memory, int place) noexcept {
+  auto* const board = reinterpret_cast<BoardLayout*>(memory.at(memory.first_block(place)));
   return board->manner.load(std::memory_order_acquire) == BoardLayout::kShown ? board : nullptr;
 }
 
-}  // namespace
-
-void lay_out_desk(control::HostControl& host) {
-  const bool shows = base::environment("HOCKET_TOP") != "0";
+void lay_out_board(control::HostMemory& memory, bool is_shown) {
   try {
-    const std::array holders{host.self()};
-    // Zero, as fresh groups and rows are. Memory is taken where it is written.
-    const std::uint64_t offset = host.allocate(sizeof(BoardLayout), holders);
-    auto* const board = reinterpret_cast<BoardLayout*>(host.at(offset));
-    board->meters.store(base::environment("HOCKET_METRICS") ? 1 : 0, std::memory_order_relaxed);
-    board->manner.store(shows ? BoardLayout::kShown : BoardLayout::kPrivate,
+    const std::array holders{memory.self()};
+    // Fresh memory is zero, which marks entries and rows as free. Pages are taken when written.
+    const std::uint64_t offset = memory.allocate(sizeof(BoardLayout), holders);
+    auto* const board = reinterpret_cast<BoardLayout*>(memory.at(offset));
+    board->meters.store(metrics_setting().counts ? 1 : 0, std::memory_order_relaxed);
+    board->manner.store(is_shown ? BoardLayout::kShown : BoardLayout::kPrivate,
                         std::memory_order_release);
-  } catch (const SystemError& error) {  // out of memory: the job itself needs what is left
+  } catch (const SystemError& error) {  // out of memory: the job runs without a board
     base::log(base::LogLevel::kInfo, error.what());
   }
 }
 
-void show_group(control::HostControl& host, std::uint64_t block, int rank, std::string_view group) {
-  BoardLayout* const board = own_board_of(host);
+void show_group(control::HostMemory& memory,
+                std::uint64_t block,
+                int rank,
+                std::string_view group) {
+  BoardLayout* const board = board_at(memory, memory.self());
   if (board == nullptr) return;
   EntryContent content{.block = block, .rank = rank, .name = {}};
   content.name = group;
@@ -44,16 +41,16 @@ void show_group(control::HostControl& host, std::uint64_t block, int rank, std::
   }
 }
 
-void hide_group(control::HostControl& host, std::uint64_t block) noexcept {
-  BoardLayout* const board = own_board_of(host);
+void hide_group(control::HostMemory& memory, std::uint64_t block) noexcept {
+  BoardLayout* const board = board_at(memory, memory.self());
   if (board == nullptr) return;
   for (BoardEntry& entry : board->groups) {
     if (entry.leave(block)) return;
   }
 }
 
-BoardLayout* counting_desk(control::HostControl& host) noexcept {
-  BoardLayout* const board = own_board_of(host);
+BoardLayout* counting_board(control::HostMemory& memory) noexcept {
+  BoardLayout* const board = board_at(memory, memory.self());
   if (board == nullptr || board->meters.load(std::memory_order_relaxed) == 0) return nullptr;
   return board;
 }

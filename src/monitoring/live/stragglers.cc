@@ -15,15 +15,15 @@ namespace {
 
 using control::GroupControl;
 
-// The call that a member is in; absent: in none.
+// Returns the number of the call that a member is in; nothing if it is in no call.
 std::optional<std::uint64_t> call_of(const GroupControl& group, int member) {
   const std::uint64_t last = group.last_sequence(member);
   if (last == 0 || group.finished_sequence(member) >= last) return std::nullopt;
   return last;
 }
 
-// The ranks that `member` needs for call `sequence`, in which it is, and that have not come. In a
-// call with data from a root, other ranks wait for the root alone.
+// Returns the ranks for which `member` waits in call `sequence`: the ranks that have not begun it.
+// In a call with data from a root, ranks wait for the root alone.
 std::vector<int> missing(const GroupControl& group, int member, std::uint64_t sequence) {
   if (const auto record = group.find(member, sequence)) {
     const engine::Signature& called = record->signature;
@@ -41,7 +41,7 @@ std::vector<int> missing(const GroupControl& group, int member, std::uint64_t se
   return members;
 }
 
-// The ranks outside any call that are furthest behind.
+// Returns the members that are in no call. If there are several, only those furthest behind.
 std::vector<int> idle(const GroupControl& group, const std::vector<int>& members) {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   std::vector<int> found;
@@ -55,7 +55,7 @@ std::vector<int> idle(const GroupControl& group, const std::vector<int>& members
   return found;
 }
 
-// The ranks that may still send a message which is received from any rank.
+// Returns the other living ranks, which can still send to a receive from any rank.
 std::vector<int> living_others(GroupControl& group) {
   const control::Succession succession(group);
   std::vector<int> members;
@@ -65,25 +65,26 @@ std::vector<int> living_others(GroupControl& group) {
   return members;
 }
 
-// All have come to the call: finds ranks that have not finished and stand still.
+// For a call that all ranks have begun: finds the ranks that have not finished it and whose
+// processes are stopped.
 Stragglers look_inside(const GroupControl& group, std::uint64_t sequence) {
   Stragglers stragglers{.members = {}, .have_come = true, .sequence = sequence};
   for (int i = 0; i < group.size(); ++i) {
     if (i == group.rank() || group.finished_sequence(i) >= sequence) continue;
-    if (stands_still(group.host(), group.host_rank(i))) stragglers.members.push_back(i);
+    if (stands_still(group.host().liveness, group.host_rank(i))) stragglers.members.push_back(i);
   }
   return stragglers;
 }
 
 }  // namespace
 
-bool stands_still(const control::HostControl& host, int place) {
-  if (place == host.self() || !host.is_here(place)) return false;
-  const int pid = host.pid(place);
-  return pid != getpid() && os::is_halted(pid, host.start(place));
+bool stands_still(const control::Liveness& liveness, int place) {
+  if (place == liveness.self() || !liveness.is_here(place)) return false;
+  const int pid = liveness.pid(place);
+  return pid != getpid() && os::is_halted(pid, liveness.start(place));
 }
 
-// Each turn goes to an earlier call, so the search ends.
+// The search ends, because each round goes to an earlier call.
 Stragglers find_stragglers(GroupControl& group, const failure::Awaited& awaited) {
   if (awaited.sequence == 0) {
     Stragglers stragglers;
@@ -96,7 +97,8 @@ Stragglers find_stragglers(GroupControl& group, const failure::Awaited& awaited)
     return stragglers;
   }
   int member = group.rank();
-  // A call that waits behind others has not been announced: then it is the one before them.
+  // A call that is queued behind others is not announced yet. Then the search starts with the
+  // newest announced call.
   std::uint64_t sequence = std::min(awaited.sequence, group.last_sequence(member));
   while (sequence != 0) {
     const std::vector<int> late = missing(group, member, sequence);
@@ -111,7 +113,7 @@ Stragglers find_stragglers(GroupControl& group, const failure::Awaited& awaited)
       earliest = *its;
       member = each;
     }
-    // They have moved on since.
+    // The late ranks have moved on meanwhile.
     if (earliest == sequence) break;
     sequence = earliest;
   }

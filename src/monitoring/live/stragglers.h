@@ -1,5 +1,5 @@
-// Finds the rank for which a wait finally waits. This rank has not come to the call, and is not
-// held up by others in an earlier call.
+// Finds the ranks that cause a wait: they have not come to the call, and are not held up themselves
+// in an earlier call.
 #pragma once
 
 #include <vector>
@@ -9,20 +9,21 @@
 
 namespace hocket::live {
 
-// A value; members of the group, lowest first.
+// The ranks that cause a wait, and the call that they hold up. A value.
 struct Stragglers {
-  std::vector<int> members;  // empty: all have come, and none is seen to stand still
-  // True if they have come and their processes stand still; false if they have not come.
+  // Ranks in the group, ascending. Empty if all have come and no process is seen to be stopped.
+  std::vector<int> members;
+  // True if they have come and their processes are stopped; false if they have not come.
   bool have_come = false;
   bool one_suffices = false;   // any of several members can end the wait: a receive from any rank
-  std::uint64_t sequence = 0;  // the call that they hold up, which may be before the one that waits
+  std::uint64_t sequence = 0;  // the call that they hold up; may precede the waiting call
 };
 
-// Costs a few loads a member. If all have come, the processes are checked, too.
+// Costs a few loads per member. If all have come, it also looks at their processes' states.
 Stragglers find_stragglers(control::GroupControl& group, const failure::Awaited& awaited);
 
 // True if the process of the rank at `place` is on this host and stands still. It may be stopped,
 // held by a debugger, or being written to a core file.
-bool stands_still(const control::HostControl& host, int place);
+bool stands_still(const control::Liveness& liveness, int place);
 
 }  // namespace hocket::live

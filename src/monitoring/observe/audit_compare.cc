@@ -13,8 +13,8 @@ namespace {
 using What = AuditDifference::What;
 
 // Identifies a rank's call in any run. The first two parts are the group's name and its index among
-// groups of that name. A collective is then identified by its number. A message is by its peer,
-// direction, tag and index among such messages.
+// groups of that name. Then a collective is identified by its number. A message is identified by
+// its peer, direction, tag and index among such messages.
 using AuditKey =
     std::tuple<std::string, std::size_t, std::string, std::uint64_t, int, int, std::size_t>;
 
@@ -54,7 +54,7 @@ std::size_t different_blocks(const AuditedArray& a, const AuditedArray& b) {
   return count;
 }
 
-// The elements of a block, by its number over all parts.
+// Returns the elements of a block. Blocks are numbered over all parts of the array.
 AuditBlock elements_of(const AuditedArray& array, DType dtype, std::size_t block) {
   AuditBlock found;
   std::size_t bytes = array.bytes;
@@ -77,7 +77,7 @@ AuditBlock first_block(const AuditedArray& a, const AuditedArray& b, DType dtype
   return elements_of(a, dtype, static_cast<std::size_t>(differs.in1 - a.blocks.begin()));
 }
 
-// Kind of the difference of one rank's call in the other run; absent: none.
+// Returns how one rank's call differs between the runs; nothing if it does not.
 std::optional<What> difference_of(const AuditedCall& a, const AuditedCall& b) {
   if (!is_same_call(a, b)) return What::kCall;
   if (different_blocks(a.in, b.in) != 0) return What::kGiven;
@@ -87,11 +87,11 @@ std::optional<What> difference_of(const AuditedCall& a, const AuditedCall& b) {
 
 // A rank's first call that differs.
 struct Found {
-  std::size_t rank;  // in the first run's `ranks`
+  std::size_t rank;  // index in the first run's `ranks`
   AuditKey key;
   What what;
-  const AuditedCall* first;   // null: the first run has none
-  const AuditedCall* second;  // null: the second has none
+  const AuditedCall* first;   // null: the first run has no such call
+  const AuditedCall* second;  // null: the second run has no such call
   std::int64_t time() const { return (first != nullptr ? first : second)->time; }
 };
 
@@ -109,7 +109,7 @@ struct Indexed {
   }
 };
 
-// For `missing`, `Found::first` and `second` tell in which run.
+// Returns the first difference in one rank's calls; nothing if there is none.
 std::optional<Found> first_of(const Indexed& a,
                               const Indexed& b,
                               std::size_t rank,
@@ -138,14 +138,14 @@ std::optional<Found> first_of(const Indexed& a,
   return std::nullopt;
 }
 
-// The difference that caused the others. A missing call counts only if nothing else is found,
-// because a run that went another way also ends elsewhere.
+// Returns the difference that may have caused the others. A missing call counts only if nothing
+// else is found, because a run that differs early also ends with other calls.
 const Found& first_among(const std::vector<Found>& found) {
   const auto before = [](const Found& a, const Found& b) {
     const bool a_missing = a.what == What::kMissing;
     const bool b_missing = b.what == What::kMissing;
     if (a_missing != b_missing) return b_missing;
-    // In a group the calls' numbers are surer than clocks.
+    // Numbers of calls order the calls of one group more surely than clocks.
     const bool numbered = std::get<3>(a.key) != 0 && std::get<3>(b.key) != 0 &&
                           std::get<0>(a.key) == std::get<0>(b.key) &&
                           std::get<1>(a.key) == std::get<1>(b.key);
@@ -215,7 +215,7 @@ AuditComparison compare_audits(const JobAudit& first, const JobAudit& second) {
   const Found& chosen = first_among(found);
   comparison.first = described(first, chosen);
   if (std::get<3>(chosen.key) == 0) return comparison;
-  // The same call on all its ranks.
+  // Name all ranks on which this call differs.
   for (std::size_t i = 0; i < ours.size(); ++i) {
     const AuditedCall* const a = ours[i].find(chosen.key);
     const AuditedCall* const b = theirs[i].find(chosen.key);
@@ -248,7 +248,7 @@ std::optional<NonFinite> first_non_finite(const JobAudit& job) {
         };
         if (order(here) < order(*first)) first = std::move(here);
       }
-      break;  // a rank's own come in their order
+      break;  // calls are in order, so this is the rank's first
     }
   }
   return first;

@@ -57,7 +57,7 @@ AuditFile::Slot AuditFile::next(std::size_t more) noexcept {
   std::byte* const base = file_.chunk(begin / kAuditChunkBytes);
   if (base == nullptr) return {};
   std::byte* const here = base + begin % kAuditChunkBytes;
-  // While this call is under way, the line of the next one comes.
+  // Fetches the next record's cache line while this call runs.
   __builtin_prefetch(here + bytes, 1);
   auto* record = reinterpret_cast<AuditRecord*>(here);
   std::atomic_ref(record->words)

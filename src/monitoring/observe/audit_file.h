@@ -13,8 +13,9 @@
 
 namespace hocket::observe {
 
-// A resource: a mapped file that grows to at most 1 GiB. Any thread. When it is full, later calls
-// are dropped and counted, as readers look for the first difference.
+// A resource: a mapped file that grows to at most 1 GiB. Any thread may use it. When it is full,
+// later calls are dropped and counted. They matter least, because readers look for the first
+// difference.
 class AuditFile {
  public:
   struct Owner {
@@ -28,7 +29,7 @@ class AuditFile {
   AuditFile& operator=(const AuditFile&) = delete;
   ~AuditFile();
 
-  // A record and its offset in bytes behind the header. Null if there is no room.
+  // A record, and its offset behind the header in bytes. The record is null if there is no room.
   struct Slot {
     AuditRecord* record = nullptr;
     std::size_t at = 0;
@@ -43,8 +44,8 @@ class AuditFile {
   // Notes an element that is not finite, for the call at `at`, in its input or output as `which`
   // says.
   void add_non_finite(std::size_t at, std::uint8_t which, std::size_t element) noexcept;
-  // Reserves a call: a record and `more` words behind it. All are zero except its size and time.
-  // Readers ignore it before it is published.
+  // Reserves a call: a record and `more` words behind it. All words are zero except the record's
+  // size and time. Readers ignore the record before it is published.
   Slot next(std::size_t more) noexcept;
   static void publish(AuditRecord& record, AuditState state) noexcept;
 
@@ -52,7 +53,7 @@ class AuditFile {
   AuditFile(const std::string& directory, const Owner& owner);
 
   MappedFile file_;
-  std::atomic<std::size_t> next_{0};  // in bytes behind the header
+  std::atomic<std::size_t> next_{0};  // offset of the next record, behind the header
   std::atomic<std::uint32_t> groups_{0};
   std::atomic<std::uint32_t> shapes_{0};
 };

@@ -1,6 +1,6 @@
 // The format of a rank's audit file: a header, then records of different lengths. Each record
-// begins on a cache line and lies in one chunk. Data that calls of a kind share, their shape, is
-// stored once, so that a small call takes one line. Numbers have the machine's byte order; the
+// begins on a cache line and lies in one chunk. A shape, which is the data that calls of a kind
+// share, is stored once. So a small call takes one line. Numbers have the machine's byte order; the
 // header's version shows it.
 //
 //   | header | group | shape | call, digests | call, digests | ...
@@ -36,10 +36,10 @@ inline constexpr std::size_t kAuditLine = 64;
 
 enum class AuditState : std::uint8_t {
   kEmpty,      // not written, or not whole
-  kGroup,      // tells of a communicator: `sequence` its size, `peer` this rank; then its name
-  kShape,      // tells of a shape: then it, as an AuditShape, and its parts
-  kNonFinite,  // tells of a call: `sequence` the first element that is not finite, and one
-  kBegun,      // a call: its input is there, and its output is not
+  kGroup,      // a communicator: `sequence` is its size, `peer` this rank; its name follows
+  kShape,      // a shape: an AuditShape and its parts follow
+  kNonFinite,  // note to a call: `sequence` is 1 + the index of the first element not finite
+  kBegun,      // a call that has begun; its output is missing
   kDone,
   kFailed,
 };
@@ -49,7 +49,7 @@ struct AuditRecord {
   std::uint8_t state;  // an AuditState; written last
   // kInDigested, kOutDigested or both; for kNonFinite, the array concerned
   std::uint8_t digested;
-  std::uint16_t name_bytes;  // of a group's name
+  std::uint16_t name_bytes;  // length of a group's name
   std::uint32_t words;       // length in units of 8 bytes, with the data behind it; written first
   std::uint32_t number;      // of the group or shape that this describes or belongs to, from 0
   std::int32_t peer;
@@ -62,11 +62,11 @@ static_assert(sizeof(AuditRecord) == 32 && std::is_trivially_copyable_v<AuditRec
 struct AuditArray {
   std::uint64_t bytes;
   std::uint32_t blocks;
-  std::uint32_t parts;  // that are listed; 0: it is whole
+  std::uint32_t parts;  // number of listed parts; 0 if the array is whole
 };
 
-// The sizes in bytes of the listed parts follow: those of the input, then those of the output. A
-// shape with listed parts belongs to one call.
+// A shape. The sizes in bytes of its listed parts follow: first those of the input, then those of
+// the output. A shape with listed parts belongs to one call.
 struct AuditShape {
   std::uint32_t group;  // number of the communicator in this file, from 0
   std::int32_t peer;
@@ -76,7 +76,7 @@ struct AuditShape {
   std::uint16_t unused;
   AuditArray in;
   AuditArray out;
-  base::ShortText<24> name;  // of the call
+  base::ShortText<24> name;  // name of the call
 };
 static_assert(sizeof(AuditShape) == 72 && std::is_trivially_copyable_v<AuditShape>);
 

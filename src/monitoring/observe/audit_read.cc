@@ -32,7 +32,7 @@ AuditHeader audit_header_of(std::span<const std::byte> contents) {
   return header;
 }
 
-// The data behind a record: a view of the file.
+// Reads the words that follow a record. A view of the file.
 class Words {
  public:
   explicit Words(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -75,7 +75,7 @@ void read_digests(Words& words, std::uint32_t blocks, bool digested, AuditedArra
   }
 }
 
-// All but for its digests.
+// Reads an array's sizes and parts, but not its digests.
 void read_array(Words& words, const observe::AuditArray& from, AuditedArray& to) {
   constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 60;
   if (from.bytes > kMostBytes) throw InvalidArgument("has a call of more bytes than can be");
@@ -93,7 +93,7 @@ void read_array(Words& words, const observe::AuditArray& from, AuditedArray& to)
   }
 }
 
-// The data that calls share.
+// A shape record: the data that calls of a kind share.
 struct ReadShape {
   AuditedCall call;
   std::uint32_t in_blocks = 0;
@@ -127,7 +127,7 @@ ReadShape shape_of(std::span<const std::byte> behind) {
 // Reads records in the order of the file.
 class AuditReader {
  public:
-  // `bytes`: of all records.
+  // `bytes` is the size of all records.
   AuditReader(const AuditHeader& header, std::size_t bytes)
       : wall_ns_(header.wall_ns),
         most_groups_(bytes / observe::kAuditLine),
@@ -137,8 +137,8 @@ class AuditReader {
                .groups = {},
                .calls = {}} {}
 
-  // Reads the records of a chunk, which begins `at` bytes behind the header. A record that was
-  // begun and never finished hides those behind it.
+  // Reads the records of a chunk, which begins `at` bytes behind the header. A record without a
+  // length, which a process did not finish, hides the rest of the chunk.
   void read_chunk(std::size_t at, std::span<const std::byte> chunk) {
     while (chunk.size() >= sizeof(AuditRecord)) {
       AuditRecord record;
@@ -149,7 +149,7 @@ class AuditReader {
           record.state > static_cast<int>(AuditState::kFailed)) {
         throw InvalidArgument("has a record that cannot be");
       }
-      if (bytes > chunk.size()) return;  // the file ends in it
+      if (bytes > chunk.size()) return;  // the file ends inside this record
       read(at, record, chunk.subspan(sizeof(record), bytes - sizeof(record)));
       at += bytes;
       chunk = chunk.subspan(bytes);
@@ -184,7 +184,7 @@ class AuditReader {
   }
 
   void read_group(const AuditRecord& record, std::span<const std::byte> behind) {
-    // Each has a line of the file at least.
+    // Each group takes at least a cache line of the file, which bounds its number.
     if (record.number >= most_groups_) throw InvalidArgument("names a group that cannot be");
     if (record.number >= audit_.groups.size()) audit_.groups.resize(record.number + std::size_t{1});
     const std::size_t bytes = std::min<std::size_t>(record.name_bytes, behind.size());
@@ -212,13 +212,13 @@ class AuditReader {
                  shape.out_blocks,
                  call.ended && (record.digested & observe::kOutDigested) != 0,
                  call.out);
-    // So a file's few bytes cannot stand for many parts.
+    // A shape of one call is used once, so that a small broken file cannot claim many parts.
     if (shape.is_of_one()) shapes_.erase(found);
     audit_.calls.push_back(std::move(call));
     places_.push_back(at);
   }
 
-  // A call that was killed at its start may have left nothing else.
+  // The call's own record may be missing, if the process was killed while it wrote the record.
   void read_non_finite(const AuditRecord& record) {
     const auto at = static_cast<std::uint64_t>(record.begin_ns);
     const auto found = std::ranges::lower_bound(places_, at);
@@ -235,7 +235,7 @@ class AuditReader {
   const std::int64_t wall_ns_;
   const std::size_t most_groups_;
   RankAudit audit_;
-  std::vector<std::uint64_t> places_;  // of the calls
+  std::vector<std::uint64_t> places_;  // offsets of the calls' records
   std::unordered_map<std::uint32_t, ReadShape> shapes_;
 };
 

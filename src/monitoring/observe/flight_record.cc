@@ -18,7 +18,7 @@
 namespace hocket::observe {
 namespace {
 
-// 0, or the error number.
+// Returns 0 or errno.
 int write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t put = ::write(fd, text.data(), text.size());

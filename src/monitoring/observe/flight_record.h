@@ -8,7 +8,7 @@
 
 namespace hocket::observe {
 
-// A value.
+// The data of a flight record. A value.
 struct FlightRecord {
   int world_rank = 0;
   std::string communicator;
@@ -17,7 +17,7 @@ struct FlightRecord {
   std::vector<RankCall> ranks;   // the last known call of each rank
 };
 
-// As text, for people.
+// Returns the text that people read.
 std::string to_text(const FlightRecord& record);
 
 // Writes DIRECTORY/rank-N.COMMUNICATOR.txt, and replaces an existing one; '/' in a name becomes

@@ -40,11 +40,12 @@ MappedFile::MappedFile(const std::string& directory,
 }
 
 MappedFile::~MappedFile() {
+  close(fd_);
+  if (getpid() != pid_) return;  // the mappings do not exist in a forked child
   for (auto& chunk : chunks_) {
     if (chunk.load() != nullptr) munmap(chunk.load(), chunk_bytes_);
   }
-  if (getpid() == pid_) munmap(header_, kHeaderBytes);
-  close(fd_);
+  munmap(header_, kHeaderBytes);
 }
 
 void MappedFile::cut(std::size_t used) noexcept {
@@ -65,7 +66,7 @@ void MappedFile::drop(const char* why) noexcept {
   }
 }
 
-// With its memory set aside. Null with errno where there is none.
+// Maps a part of the file for which disk space is reserved. Null with errno set on failure.
 void* MappedFile::map(std::size_t offset, std::size_t bytes) noexcept {
   const int error = posix_fallocate(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes));
   if (error != 0) {
@@ -75,8 +76,8 @@ void* MappedFile::map(std::size_t offset, std::size_t bytes) noexcept {
   void* at =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, static_cast<off_t>(offset));
   if (at == MAP_FAILED) return nullptr;
-  // To be written to at once, as pages of a file else are not: a call would stop at each. Linux has
-  // it from 5.14 on.
+  // MADV_POPULATE_WRITE, of Linux 5.14 and later: makes the pages writable now. Else the first
+  // write to each would fault during a call.
   constexpr int kPopulateWrite = 23;
   madvise(at, bytes, kPopulateWrite);
   madvise(at, bytes, MADV_DONTFORK);

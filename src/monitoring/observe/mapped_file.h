@@ -1,4 +1,4 @@
-// Files that are written through memory: their content survives the process, however that ends.
+// Files that are written through memory: their content survives the process, even if it is killed.
 #pragma once
 
 #include <array>
@@ -13,20 +13,20 @@ namespace hocket::observe {
 
 std::int64_t clock_ns(clockid_t clock) noexcept;
 
-// A resource: a file of a header and chunks, which are mapped on demand. Forked children do not use
-// it. Any thread. When the disk is full, it logs that once, and counts what is dropped.
+// A resource: a file of a header and chunks, which are mapped on demand. Any thread may use it, but
+// no forked child. When the disk is full, it logs this once, and counts dropped calls.
 class MappedFile {
  public:
   static constexpr std::size_t kHeaderBytes = 4096;
   static constexpr std::size_t kChunks = 256;
   struct Purpose {
-    const char* setting;  // which asks for it, as errors name it
+    const char* setting;  // the environment variable that asks for the file, for errors
     const char* doing;    // past participle for messages about dropped calls: "traced"
   };
 
-  // Makes a new file NAME in `directory`, which it makes if needed. An existing file may still be
-  // mapped by another process, and is left to it. Throws SystemError. A chunk consists of whole
-  // pages.
+  // Makes a new file NAME in `directory`, which it makes if needed. It unlinks an existing file,
+  // because another process may still have that mapped. `chunk_bytes` is a multiple of the page
+  // size. Throws SystemError.
   MappedFile(const std::string& directory,
              const std::string& name,
              const Purpose& purpose,
@@ -38,14 +38,14 @@ class MappedFile {
   void* header() const noexcept { return header_; }
   // Sets the place in the header where dropped calls are counted.
   void count_dropped_in(std::uint64_t& dropped) noexcept { dropped_ = &dropped; }
-  // Null, and counted as dropped, if there is no room. `index` is below kChunks.
+  // Returns a chunk; `index` is below kChunks. If there is no room, counts a drop and returns null.
   std::byte* chunk(std::size_t index) noexcept {
     std::byte* const found = chunks_[index].load(std::memory_order_acquire);
     return found != nullptr ? found : make_chunk(index);
   }
   void drop(const char* why) noexcept;
-  // Cuts the file behind the first `used` bytes of the chunks, at the end. A forked process does
-  // nothing here, not even to the header.
+  // Truncates the file to the header and the first `used` bytes of the chunks. Call it last. In a
+  // forked process it does nothing.
   void cut(std::size_t used) noexcept;
 
  private:

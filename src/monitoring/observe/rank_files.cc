@@ -48,7 +48,7 @@ void drop_rank_files_from(int size, const std::string& folder, std::string_view 
       const bool is_rank = read.ec == std::errc() && read.ptr == end;
       if (is_rank && rank >= size) std::filesystem::remove(file, error);
     }
-  } catch (const std::exception&) {  // no memory: the reader of the folder reports its content
+  } catch (const std::exception&) {  // out of memory: the files stay, and readers report them
   }
 }
 

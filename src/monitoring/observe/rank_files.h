@@ -11,13 +11,13 @@
 
 namespace hocket::observe {
 
-// The files with this ending. Empty if the folder cannot be read; then `error` says why.
+// Returns the files with this ending. Empty if the folder cannot be read; `error` says why.
 std::vector<std::filesystem::path> rank_files(const std::string& folder,
                                               std::string_view ending,
                                               std::error_code& error);
 
-// Deletes files that an earlier, larger job has left: those of ranks from `size` on. A file that
-// cannot be deleted stays.
+// Deletes files that an earlier, larger job has left: the files of ranks from `size` on. A file
+// that cannot be deleted stays.
 void drop_rank_files_from(int size, const std::string& folder, std::string_view ending) noexcept;
 
 // Reads each file. `kind` is "trace" or "audit": the ending, and the word in hocket run's option

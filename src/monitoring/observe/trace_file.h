@@ -13,8 +13,8 @@
 
 namespace hocket::observe {
 
-// The facts about a call that are known at its start. A value; views are valid while the record is
-// made.
+// The facts about a call that are known at its start. A value; its views must be valid while the
+// record is made.
 struct TracedBegin {
   std::uint32_t group = 0;
   std::string_view name;
@@ -26,8 +26,8 @@ struct TracedBegin {
   bool on_gpu = false;
 };
 
-// A resource: a mapped file that grows. Any thread. When it is full, later calls are dropped and
-// counted.
+// A resource: a mapped file that grows. Any thread may use it. When it is full, later calls are
+// dropped and counted.
 class TraceFile {
  public:
   struct Owner {
@@ -45,7 +45,7 @@ class TraceFile {
   void set_host(int host) noexcept { header_->host = host; }
   // Adds a communicator and returns its number.
   std::uint32_t add_group(std::uint64_t id, std::string_view name, int size, int rank) noexcept;
-  // Begins a call; null if there is no room.
+  // Begins a call. Returns null if there is no room.
   TraceRecord* begin(const TracedBegin& call) noexcept;
   static void end(TraceRecord& record, bool failed) noexcept;
 
@@ -59,7 +59,7 @@ class TraceFile {
 
   MappedFile file_;
   TraceHeader* const header_;
-  std::atomic<std::size_t> next_{0};  // in records
+  std::atomic<std::size_t> next_{0};  // number of the next record
   std::atomic<std::uint32_t> groups_{0};
 };
 
@@ -78,7 +78,7 @@ class Span {
 
  private:
   TraceRecord* record_ = nullptr;
-  int exceptions_ = 0;  // under way when it began
+  int exceptions_ = 0;  // std::uncaught_exceptions() at the start
 };
 
 }  // namespace hocket::observe

@@ -1,5 +1,5 @@
 // The format of a rank's trace file: a header, then records. Numbers have the machine's byte order,
-// as a trace is read on the same kind of machine. The header's version shows it.
+// because a trace is read on the same kind of machine. The header's version shows the order.
 #pragma once
 
 #include <array>
@@ -30,8 +30,8 @@ inline constexpr std::size_t kTraceHeaderBytes = 4096;
 static_assert(sizeof(TraceHeader) <= kTraceHeaderBytes);
 
 enum class TraceState : std::uint8_t {
-  kEmpty,  // not written, or not whole
-  kGroup,  // tells of a communicator: `sequence` its id, `bytes` its size, `peer` this rank in it
+  kEmpty,  // not written, or written in part
+  kGroup,  // a communicator: `sequence` is its id, `bytes` its size, `peer` this rank's number
   kName,   // a piece of its name, in `name` and `engine`; the pieces follow one another
   kBegun,
   kDone,
@@ -39,7 +39,7 @@ enum class TraceState : std::uint8_t {
 };
 
 struct TraceRecord {
-  std::uint8_t state;  // a TraceState; the last to be written
+  std::uint8_t state;  // a TraceState; written last
   std::uint8_t dtype;
   std::uint8_t on_gpu;
   std::uint8_t unused;
@@ -49,7 +49,7 @@ struct TraceRecord {
   std::uint64_t sequence;
   std::uint64_t bytes;
   std::int32_t peer;
-  base::ShortText<20> name;  // of the call
+  base::ShortText<20> name;  // name of the call
   base::ShortText<16> engine;
 };
 static_assert(sizeof(TraceRecord) == 80 && std::is_trivially_copyable_v<TraceRecord>);

@@ -31,7 +31,7 @@ TraceHeader trace_header_of(std::span<const std::byte> contents) {
   return header;
 }
 
-// Two centuries since the machine was started, or the middle of a broken file.
+// Returns whether a time since boot is plausible: not negative, and below 146 years.
 bool is_time(std::int64_t ns) { return ns >= 0 && ns < std::int64_t{1} << 62; }
 
 TracedCall call_of(const TraceRecord& record) {
@@ -54,7 +54,7 @@ TracedCall call_of(const TraceRecord& record) {
   return call;
 }
 
-// Groups come before their calls, but another thread's may lie between.
+// Adds a communicator, or a part of its name. Records of other threads may lie between its records.
 void add_group(RankTrace& trace, const TraceRecord& record) {
   if (record.group >= trace.groups.size()) trace.groups.resize(record.group + std::size_t{1});
   TracedGroup& group = trace.groups[record.group];
@@ -119,14 +119,14 @@ RankFile parse(std::span<const std::byte> contents) {
 
 // --- Clocks -------------------------------------------------------------------------------------
 
-// Calls that end nowhere before they have begun everywhere.
+// Returns whether no rank can end this call before all have begun it.
 bool joins_all(const TracedCall& call) {
   return call.name == "barrier" ||
          (call.bytes > 0 &&
           (call.name == "all_reduce" || call.name == "all_gather" || call.name == "all_to_all"));
 }
 
-// Bounds of the number to add to one host's times to get another's.
+// Bounds of the offset between two hosts' clocks.
 struct Bounds {
   std::int64_t low = std::numeric_limits<std::int64_t>::min();
   std::int64_t high = std::numeric_limits<std::int64_t>::max();
@@ -152,7 +152,7 @@ void narrow(Bounds& bounds, const RankTrace& base, const RankTrace& other) {
   for (const auto& [key, call] : joining_calls(other)) {
     const auto found = theirs.find(key);
     if (found == theirs.end()) continue;
-    // call.end + x >= found.begin, and found.end >= call.begin + x
+    // With the offset x: call.end + x >= found.begin, and found.end >= call.begin + x.
     bounds.low = std::max(bounds.low, found->second->begin - *call->end);
     bounds.high = std::min(bounds.high, *found->second->end - call->begin);
   }
@@ -165,7 +165,8 @@ void shift(RankTrace& rank, std::int64_t by) {
   }
 }
 
-// Brings all to the clock of the first rank's host; by the wall clocks where no calls tell.
+// Converts all times to the clock of the first rank's host. A host that shares no call of
+// `joins_all` with that host is aligned by its wall clock.
 void align(std::vector<RankFile>& files) {
   std::map<int, Bounds> hosts;
   const int first = files.front().trace.host;

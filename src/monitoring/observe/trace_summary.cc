@@ -10,7 +10,7 @@ namespace hocket {
 namespace {
 
 struct CallPart {
-  std::size_t rank;  // in JobTrace::ranks
+  std::size_t rank;  // index in JobTrace::ranks
   const TracedCall* call;
 };
 
@@ -23,7 +23,7 @@ struct Meeting {
   TraceTime first_begin() const {
     return std::ranges::min(parts, {}, [](const CallPart& p) { return p.call->begin; }).call->begin;
   }
-  // The part of the rank that came last.
+  // Returns the part of the rank that began the call last.
   CallPart last() const {
     return std::ranges::max(parts, {}, [](const CallPart& p) { return p.call->begin; });
   }
@@ -55,7 +55,7 @@ Meetings meetings_of(const JobTrace& trace) {
   return meetings;
 }
 
-// The ranks, by their place in the trace, that are members of each group.
+// Returns the members of each group, by their index in the trace.
 std::map<std::uint64_t, std::vector<std::size_t>> members_of(const JobTrace& trace) {
   std::map<std::uint64_t, std::vector<std::size_t>> members;
   for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
@@ -88,7 +88,7 @@ TraceLoose loose_of(const JobTrace& trace,
   return loose;
 }
 
-// Collected numbers of a line of the summary.
+// Numbers collected for one line of the summary.
 struct Gathered {
   std::vector<double> times_us;
   double waited_s = 0;
@@ -118,7 +118,7 @@ TraceLine line_of(const LineKey& key, Gathered& gathered) {
   return line;
 }
 
-constexpr double kSeconds = 1e-9;  // in a nanosecond
+constexpr double kSeconds = 1e-9;  // seconds per nanosecond
 
 void add_waiting(TraceSummary& summary, const Meeting& meeting) {
   const TraceTime last = meeting.last().call->begin;
@@ -129,7 +129,7 @@ void add_waiting(TraceSummary& summary, const Meeting& meeting) {
   }
 }
 
-// Everything that a rank does by itself.
+// Adds the parts of the summary that need one rank's calls alone.
 void add_rank(TraceSummary& summary, const RankTrace& rank, std::size_t index, TraceTime& end) {
   summary.dropped += rank.dropped;
   for (const TracedCall& call : rank.calls) {

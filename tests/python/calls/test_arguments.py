@@ -41,6 +41,8 @@ class Span:
         (lambda c: c.gather(np.zeros(3), root=None), "root is None"),
         (lambda c: c.all_gather_v(np.zeros(2), counts=[2**63 - 1] * 2), "counts add up to more elements"),
         (lambda c: c.reduce(np.zeros(3), root=2**40), "root is 1099511627776, expected"),
+        (lambda c: c.scatter(np.zeros((2, 3)), root=9), "scatter: root is 9, expected a rank from 0 to"),
+        (lambda c: c.scatter_v(np.zeros(3), counts=[1, 2], root=-1), "scatter_v: root is -1, expected"),
         (lambda c: c.reduce_scatter(np.zeros((2, 3)), op=None), "op is None"),
         (lambda c: c.scatter_v(np.zeros(3), root=2**100), "root is too large"),
         (lambda c: c.broadcast(np.zeros(3), root=np.zeros(2, int)), "root is a numpy.ndarray"),
@@ -244,8 +246,28 @@ def test_an_array_that_describes_itself_badly():
             odd.__cuda_array_interface__ = {"typestr": "<f8", "data": (4096, False), **wrong}
             with pytest.raises(hocket.InvalidArgument, match="shape and strides are not those"):
                 comm.all_reduce(odd)
+        for typestr in ("<fx", "<f-8", "<f99999999999", "<i536870913", "<f8x", "<V8"):
+            odd = Odd()
+            odd.__cuda_array_interface__ = {"typestr": typestr, "data": (4096, False), "shape": (3,)}
+            with pytest.raises(hocket.InvalidArgument, match=f'elements of type "{typestr}"'):
+                comm.all_reduce(odd)
 
     threads(2, body)
+
+
+class Interrupted:
+    def __iter__(self):
+        raise KeyboardInterrupt
+
+
+def test_an_exception_of_an_iterator_is_raised_as_it_is():
+    def body(comm):
+        with pytest.raises(KeyboardInterrupt):
+            comm.all_gather_v(np.ones(3), counts=Interrupted())
+        with pytest.raises(KeyboardInterrupt):
+            hocket.init(rank=0, size=1, engines=Interrupted())
+
+    threads(1, body)
 
 
 def test_another_rank_s_memory_has_no_peers():

@@ -5,7 +5,8 @@ from pathlib import Path
 import helpers
 import numpy as np
 import pytest
-from helpers import INTEGERS, run_job, threads
+from helpers import INTEGERS, threads
+from processes import PACKAGE, run_job
 
 import hocket
 
@@ -112,7 +113,7 @@ for dtype in cases.INTEGERS:
 @pytest.mark.parametrize("algorithm", ["", "ring", "recursive_doubling", "rabenseifner", "gathered", "scattered"])
 def test_between_hosts(tmp_path, algorithm):
     (tmp_path / "program.py").write_text(BETWEEN_HOSTS)
-    paths = [str(Path(hocket.__file__).parent.parent), str(Path(__file__).parent),
+    paths = [str(PACKAGE), str(Path(__file__).parent),
              str(Path(helpers.__file__).parent)]
     environment = {"PYTHONPATH": ":".join(paths), "HOCKET_ALGORITHM": algorithm}
     done = run_job(4, tmp_path / "program.py", env=environment)

@@ -11,7 +11,8 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from helpers import run_job, threads, values
+from helpers import threads, values
+from processes import run_job
 
 import hocket
 
@@ -427,7 +428,6 @@ def test_callbacks_are_called_as_the_program_ends():
     assert job.returncode == 0, job.stdout + job.stderr
     assert "all_reduce on 0: NoneType" in job.stdout and "all_reduce on 1: NoneType" in job.stdout
     assert "recv on 0: Aborted" in job.stdout or "recv on 0: PeerDied" in job.stdout, job.stdout
-
 
 
 def test_a_callback_that_cannot_be_called_is_refused():

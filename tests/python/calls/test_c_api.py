@@ -4,16 +4,13 @@ are Python's own."""
 import ctypes
 import re
 import textwrap
-from pathlib import Path
 
 import pytest
+from helpers import ROOT, fortran_module
+from processes import BUILD, run_job
 
-import hocket
-from helpers import ROOT, run_job
-
-LIBRARY = Path(hocket.__file__).parent.parent.parent / "lib" / "libhocket.so"
+LIBRARY = BUILD / "lib" / "libhocket.so"
 HEADERS = [ROOT / "include" / "hocket" / name for name in ("c.h", "c_calls.h", "c_grid.h", "c_membership.h", "c_operators.h")]
-MODULE = ROOT / "include" / "hocket" / "hocket.f90"
 
 needs_library = pytest.mark.skipif(
     not LIBRARY.exists(), reason=f"this package was built without a shared library ({LIBRARY})"
@@ -194,9 +191,9 @@ def functions_of_c():
     return functions
 
 
-def functions_of_fortran():
+def functions_of_fortran(text):
     """The same of Fortran, where a type has its attributes."""
-    module = re.sub(r"&\s*\n\s*", "", MODULE.read_text())
+    module = re.sub(r"&\s*\n\s*", "", text)
     functions = {}
     head = r"^    (?:([^\n]*) function|subroutine) (hocket_\w+)\(([^)]*)\) bind\(c\)\n"
     for result, name, list_, declared in re.findall(head + "(.*?)^    end ", module, re.M | re.S):
@@ -223,8 +220,8 @@ def is_the_same(c_type, fortran_type):
     return fortran_base == ("character(kind=c_char)" if c_type == "char*" else pointed)
 
 
-def test_fortran_has_what_c_has():
-    c, fortran = functions_of_c(), functions_of_fortran()
+def test_fortran_has_what_c_has(tmp_path):
+    c, fortran = functions_of_c(), functions_of_fortran(fortran_module(tmp_path).read_text())
     assert set(c) == set(fortran) and len(c) > 140
     for name, (result, arguments) in c.items():
         expected = result if result == "void" else VALUES.get(result, "type(c_ptr)")
@@ -234,9 +231,9 @@ def test_fortran_has_what_c_has():
             assert is_the_same(c_type, fortran_type), (name, argument, c_type, fortran_type)
 
 
-def test_fortran_has_the_same_numbers():
+def test_fortran_has_the_same_numbers(tmp_path):
     header = header_text()
-    module = re.sub(r"&\s*", "", MODULE.read_text())
+    module = re.sub(r"&\s*", "", fortran_module(tmp_path).read_text())
     for enumerators in re.findall(r"enumerator :: ([^\n]*)", module):
         for value, entry in enumerate(enumerators.split(",")):
             name = entry.split("=")[0].strip()

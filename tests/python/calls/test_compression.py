@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers import threads
+from places import run_at
 
 import hocket
 
@@ -57,3 +58,22 @@ def refused(comm):
 
 def test_refusals():
     assert threads(2, refused) == [2.0, 2.0]
+
+
+def refused_by_one(comm):
+    for refuser in range(comm.size):
+        op = "bor" if comm.rank == refuser else "sum"
+        with pytest.raises(hocket.InvalidArgument) as caught:
+            comm.hierarchical_all_reduce(np.zeros(3), op)
+        text, status = str(caught.value), caught.value.status
+        assert text.count("hierarchical_all_reduce") == 1, text
+        assert text.count("op bor has no meaning on float64") == 1, text
+        assert status.reason.endswith("op bor has no meaning on float64"), status
+        assert status.reason in text.replace("\n", " "), (status, text)
+        assert "#" not in status.reason, status
+    assert comm.all_reduce(np.ones(1))[0] == comm.size
+
+
+@pytest.mark.parametrize("place", ["threads", "processes", "hosts"])
+def test_a_refusal_names_the_call_once(place):
+    run_at(place, 4, refused_by_one)

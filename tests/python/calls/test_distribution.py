@@ -4,7 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
-from helpers import run_job, threads, values
+from helpers import threads, values
+from processes import run_job
 
 import hocket
 from hocket._arrays.redistribute_gpu import move
@@ -249,6 +250,31 @@ def test_any_array(kind, order):
         other = np.array(x, order="F" if order == "C" else "C")
         with pytest.raises(hocket.InvalidArgument, match="x is not contiguous in"):
             redistribute(comm, kind(other), rows, columns, order=order)
+
+    threads(2, body)
+
+
+class OnGPU:
+    __cuda_array_interface__ = {}
+
+    def __init__(self, shape, dtype="float64"):
+        self.shape, self.dtype = shape, np.dtype(dtype)
+
+
+@pytest.mark.parametrize(
+    "words, out",
+    [
+        (r"out has shape \(5, 2\), expected \(4, 2\)", OnGPU((5, 2))),
+        ("out is float32, expected float64", OnGPU((4, 2), "float32")),
+        ("different kinds of memory", np.zeros((4, 2))),
+    ],
+)
+def test_an_out_on_a_gpu_is_checked(words, out):
+    def body(comm):
+        rows, columns = (Slab(axis).box((4, 4), comm.rank, 2) for axis in (0, 1))
+        with pytest.raises(hocket.InvalidArgument, match=words):
+            redistribute(comm, OnGPU((2, 4)), rows, columns, out)
+        comm.barrier()
 
     threads(2, body)
 

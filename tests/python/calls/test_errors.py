@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import run_by_hand, threads
+from helpers import threads
+from processes import run_by_hand
 
 import hocket
-from hocket.distribution import Slab
 
 
 def test_classes():
@@ -501,14 +501,36 @@ def test_errors_name_the_message_of_an_object(call, text):
 
 
 @pytest.mark.parametrize("call", ["broadcast_object", "gather_object", "all_gather_object", "scatter_object"])
-def test_errors_name_the_collective_of_objects(call):
+@pytest.mark.parametrize("waits", [True, False])
+def test_errors_name_the_collective_of_objects(call, waits):
     def body(comm):
         if comm.rank == 1:
             with pytest.raises(hocket.Mismatch):
                 comm.barrier()
             return
-        with pytest.raises(hocket.Mismatch, match=f"^{call}: ranks called different things") as caught:
-            getattr(comm, call)([1, 2])
-        assert caught.value.status.operation == call
+        with pytest.raises(hocket.Mismatch, match=f"rank 0 called {call} #1") as caught:
+            getattr(comm, call)([1, 2]) if waits else getattr(comm, f"{call}_async")([1, 2]).wait()
+        assert caught.value.status.operation in (call, "barrier")  # of the rank that has seen it
+
+    threads(2, body)
+
+
+@pytest.mark.parametrize("parts", [0, 1])
+def test_errors_name_the_collective_of_objects_in_either_part(parts):
+    """The other rank closes before it has made so many parts of the call."""
+    has_begun = threading.Event()
+
+    def body(comm):
+        if comm.rank == 1:
+            for _ in range(parts):
+                with comm._named("all_gather_object"):
+                    comm.all_gather(np.zeros(1, np.uint64), out=np.zeros(2, np.uint64))
+            assert has_begun.wait(30)
+            return
+        work = comm.all_gather_object_async("x")
+        has_begun.set()
+        with pytest.raises(hocket.PeerDied, match="^rank 1 .* has returned .* while it was needed in all_gather_object "):
+            work.wait()
+        assert work.exception.status.operation == "all_gather_object"
 
     threads(2, body)

@@ -138,9 +138,23 @@ def started_and_prepared(comm):
     assert np.array_equal(index, index_of(n - 1, 1000))
 
 
+class jax_Array:  # hocket knows JAX's arrays by the name of their type
+    __module__ = "jaxlib"
+
+    def __init__(self, array):
+        self.array, self.shape, self.dtype = array, array.shape, array.dtype
+        self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
+
+
+def prepared_with_an_index_that_never_changes(comm):
+    x, place = np.arange(4.0), np.arange(4)
+    with pytest.raises(hocket.InvalidArgument, match="index is an array of JAX, which never"):
+        comm.prepare_argmin(x, index=jax_Array(place))
+
+
 def everything(comm):
     for part in [every_dtype, with_an_index, special_numbers, read_only_and_shared, refusals,
-                 started_and_prepared]:  # fmt: skip
+                 started_and_prepared, prepared_with_an_index_that_never_changes]:  # fmt: skip
         part(comm)
 
 

@@ -1,11 +1,11 @@
 """Fourier transforms of spread arrays, against NumPy's."""
 
-import ctypes.util
 import math
 
 import numpy as np
 import pytest
-from helpers import run_job, threads
+from helpers import threads
+from processes import HOSTS, run_job, run_on_hosts
 
 import hocket
 from hocket.distribution import BlockNonCyclic, Box, ProcessGrid, Slab
@@ -172,24 +172,13 @@ print("right", comm.rank, flush=True)
 
 
 @pytest.mark.parametrize("n", [2, 4])
-@pytest.mark.parametrize("hosts", [1, 2])
-def test_processes(n, hosts, tmp_path):
-    """By shared memory, and between hosts that are pretended."""
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    env = {"HOCKET_DEADLINE": "40"}
-    if hosts > 1:
-        if ctypes.util.find_library("ucp") is None:
-            pytest.skip("there is no UCX here")
-        env["HOCKET_TEST_HOSTS"] = str(hosts)
-    done = run_job(n, program, env=env)
-    assert done.returncode == 0 and done.stdout.count("right") == n, done.stdout
+@pytest.mark.parametrize("hosts", HOSTS)
+def test_processes(n, hosts):
+    run_on_hosts(n, hosts, "-c", PROGRAM)
 
 
-def test_a_rank_dies(tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    done = run_job(3, program, "die", before=["--keep-going"])
+def test_a_rank_dies():
+    done = run_job(3, "-c", PROGRAM, "die", before=["--keep-going"])
     assert done.stdout.count("told of rank 1") == 2, done.stdout
 
 

@@ -74,7 +74,7 @@ def test_threads_that_look_at_a_communicator_while_it_closes():
 
 
 def arrays_of_many_types(value):
-    """More types than are remembered, so that what is known of one is dropped while others read."""
+    """More types than are cached, so that entries are dropped while other threads read them."""
     made = [array.array("d", [value]), bytearray(np.float64(value).tobytes()), np.array([value])]
     for bytes_ in range(20):
         kind = type(f"Doubles{bytes_}", (ctypes.c_double * 1,), {})

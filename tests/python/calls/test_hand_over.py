@@ -1,5 +1,6 @@
 """State that one rank hands over to others."""
 
+import threading
 from collections import OrderedDict
 
 import numpy as np
@@ -98,3 +99,60 @@ def test_what_cannot_travel_is_refused_on_all():
         assert comm.all_reduce(np.array(1)) == 2
 
     threads(2, body)
+
+
+def test_a_state_that_cannot_be_described_is_refused_on_all():
+    def body(comm):
+        state = []
+        state.append(state)
+        error = RecursionError if comm.rank == 0 else hocket.InvalidArgument
+        with pytest.raises(error, match="recursion"):
+            hocket.hand_over(comm, state if comm.rank == 0 else None, root=0)
+        assert comm.all_reduce(np.array(1)) == 2
+
+    threads(2, body)
+
+
+def test_a_rank_without_memory_for_the_state_is_told_to_all(monkeypatch):
+    full = threading.local()
+
+    def empty(*arguments):
+        if getattr(full, "is_so", False):
+            raise MemoryError("no memory")
+        return allocate(*arguments)
+
+    allocate = hocket._jobs.hand_over._allocate
+    monkeypatch.setattr("hocket._jobs.hand_over._allocate", empty)
+
+    def body(comm):
+        full.is_so = comm.rank == 2
+        error = MemoryError if comm.rank == 2 else hocket.InvalidArgument
+        with pytest.raises(error, match="no memory"):
+            hocket.hand_over(comm, LONG if comm.rank == 0 else None, root=0)
+        assert comm.all_reduce(np.array(1)) == 3
+
+    threads(3, body)
+
+
+def test_an_error_of_progress_is_raised_when_all_have_the_state(monkeypatch):
+    monkeypatch.setattr("hocket._jobs.hand_over._PIECE_BYTES", 300_000)
+
+    def body(comm):
+        told = []
+
+        def progress(*bytes_done):
+            told.append(bytes_done)
+            if comm.rank == 1:
+                raise KeyError("no window to draw in")
+
+        if comm.rank == 1:
+            with pytest.raises(KeyError, match="no window"):
+                hocket.hand_over(comm, root=0, progress=progress)
+            assert told == [(300_000, 800_000)]
+        else:
+            state = LONG if comm.rank == 0 else None
+            assert same(hocket.hand_over(comm, state, root=0, progress=progress), LONG)
+            assert len(told) == 3
+        assert comm.all_reduce(np.array(1)) == 3
+
+    threads(3, body)

@@ -1,7 +1,7 @@
 """Thousands of messages and receives at once: each finds its own, however many others wait."""
 
 import pytest
-from helpers import run_job
+from processes import run_job
 
 PROGRAM = """
 import os, sys

@@ -347,16 +347,19 @@ def test_tensors():
     torch = pytest.importorskip("torch")
 
     def body(comm):
-        x = torch.arange(8.0)[::2]
-        with pytest.raises(hocket.InvalidArgument, match="call with a contiguous copy, and copy that back"):
-            comm.all_reduce(x)
-        y = x.contiguous()
-        comm.all_reduce(y)
-        x.copy_(y)
-        assert x.tolist() == [0, 4, 8, 12]
+        for x, wanted in (
+            (torch.arange(8.0)[::2], [0, 4, 8, 12]),
+            (torch.tensor([1 + 2j, 3 - 1j]).conj().imag, [-4, 2]),
+        ):
+            with pytest.raises(hocket.InvalidArgument, match="call with a contiguous copy, and copy that back"):
+                comm.all_reduce(x)
+            y = x.contiguous()
+            comm.all_reduce(y)
+            x.copy_(y)
+            assert x.tolist() == wanted
         for view, wanted in (
             (torch.tensor([1 + 2j, 3 - 1j]).conj(), [2 - 4j, 6 + 2j]),
-            (torch.tensor([1 + 2j, 3 - 1j]).conj().imag, [-4, 2]),
+            (torch.tensor([1 + 2j]).conj().imag, [-4]),
         ):
             made, after = told(lambda: comm.all_reduce(view))  # noqa: B023
             names = {"x": view}

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from helpers import DTYPES, RANK_COUNTS, run_job, threads, values
+from helpers import DTYPES, RANK_COUNTS, threads, values
+from processes import run_job
 
 import hocket
 

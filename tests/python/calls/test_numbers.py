@@ -1,4 +1,4 @@
-"""Numbers in the place of arrays: calls give numbers for them; and messages that name what was given."""
+"""Numbers in place of arrays: calls return numbers for them. Errors name the given argument."""
 
 import inspect
 

@@ -5,7 +5,8 @@ import threading
 
 import numpy as np
 import pytest
-from helpers import RANK_COUNTS, run_job, threads
+from helpers import RANK_COUNTS, threads
+from processes import run_job
 
 import hocket
 

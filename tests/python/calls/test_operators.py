@@ -8,8 +8,9 @@ import weakref
 
 import numpy as np
 import pytest
-from helpers import DTYPES, RANK_COUNTS, run_job, threads, values
+from helpers import DTYPES, RANK_COUNTS, threads, values
 from places import PLACES, run_at
+from processes import run_job
 
 import hocket
 from hocket import Operator
@@ -481,6 +482,20 @@ def test_the_deadline_counts_an_operators_time_on_every_rank(call, slow_ranks):
                 OWN_CALLS[call](comm, np.ones(12), Operator(slow))
 
     threads(3, body)
+
+
+def test_the_deadline_tells_that_the_operators_function_may_be_slow():
+    def body(comm):
+        def slow(a, b):
+            if comm.rank == 1:
+                time.sleep(1.5)
+            return a + b
+
+        comm.barrier()  # so that no rank comes late
+        with pytest.raises(hocket.DeadlineExceeded, match="every rank had come.*operator's function"):
+            comm.all_reduce(np.ones(12), op=Operator(slow), deadline=1.0)
+
+    threads(2, body)
 
 
 def test_an_operator_in_time_may_take_long():

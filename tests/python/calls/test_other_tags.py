@@ -5,7 +5,8 @@ import re
 
 import numpy as np
 import pytest
-from helpers import run_job, threads
+from helpers import threads
+from processes import run_job
 
 import hocket
 

@@ -7,11 +7,11 @@ import subprocess
 import sys
 import threading
 import traceback
-from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import free_address, run_job, threads, values
+from helpers import threads, values
+from processes import free_address, outputs_of, run_job, start, with_package
 
 import hocket
 
@@ -273,10 +273,9 @@ print(pool.map(abs, [-3, -4]))
 
 
 def test_forked_children_make_pools_of_their_own():
-    package = str(Path(hocket.__file__).parent.parent)
     job = subprocess.run(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKED],
-        env={**os.environ, "PYTHONPATH": package},
+        env=with_package(),
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=50,
     )
     assert job.stdout.split("\n") == ["[1, 2]", "[3, 4]", ""] and job.returncode == 0, job.stdout
@@ -412,6 +411,25 @@ def test_what_is_refused_while_arrays_are_read_reaches_the_other_processes():
     across(2, body)
 
 
+class NoSum(np.ndarray):
+    def sum(self, *_, **__):
+        raise RuntimeError("no sum")
+
+
+def test_an_error_of_a_worker_reaches_the_other_processes():
+    def body(comm, pool):
+        arrays = [np.ones((4, 3)) for _ in range(pool.size)]
+        if comm.rank == 0:
+            with pytest.raises(RuntimeError, match="no sum"):
+                pool.mean([arrays[0].view(NoSum)], across=comm)
+        else:
+            with pytest.raises(hocket.InvalidArgument, match="rank 0 refused.*no sum"):
+                pool.mean(arrays, across=comm)
+        comm.barrier()
+
+    across(2, body)
+
+
 def test_outs_in_different_orders_are_refused():
     with hocket.DevicePool(2) as pool:
         x = [np.ones(6), np.ones(6)]
@@ -449,18 +467,12 @@ print("survived", flush=True)
 def test_a_process_that_dies_is_named(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(DEATH)
-    package = str(Path(hocket.__file__).parent.parent)
     address = free_address()
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, program],
-            env={**os.environ, "PYTHONPATH": package, "HOCKET_RANK": str(rank),
-                 "HOCKET_SIZE": "2", "HOCKET_STORE": address, "HOCKET_JOB": "death"},
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )
+    outputs = outputs_of([
+        start(program, env=with_package(HOCKET_RANK=str(rank), HOCKET_SIZE="2", HOCKET_STORE=address,
+                                        HOCKET_JOB="death"))
         for rank in range(2)
-    ]
-    outputs = [rank.communicate(timeout=50)[0] for rank in ranks]
+    ])
     assert outputs[0].strip() == "survived", outputs
 
 

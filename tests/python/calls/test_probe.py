@@ -6,8 +6,9 @@ import time
 
 import numpy as np
 import pytest
-from helpers import run_job, threads
+from helpers import threads
 from places import PLACES, run_at
+from processes import run_job
 
 import hocket
 
@@ -17,7 +18,7 @@ COUNTS = [0, 1, 3, 5_000, 100_000]
 
 
 def shorter(comm):
-    """Each way to receive, of what fits and of what is shorter."""
+    """Each way to receive, for messages that fit and for shorter ones."""
     n, rank = comm.size, comm.rank
     before, after = (rank - 1) % n, (rank + 1) % n
     for count, more, dtype in itertools.product(COUNTS, [0, 1, 5_000], ["float64", "complex64"]):

@@ -23,7 +23,7 @@ ALONE = {
     "send_object_async", "send_recv", "size",
     "status", "world_ranks",
 }  # fmt: skip
-#: Without arguments, and what is not one call.
+#: Methods without arguments, and methods that are not a single call.
 OTHERS = {"admit", "inter_node", "intra_node", "symmetric", "rebuild"}
 
 TWO = [2] * RANKS
@@ -237,7 +237,8 @@ def outcome(call):
 def assert_names(call, text):
     """A refusal names the call that was made, or none."""
     named = re.search(r"refused ([\w.]+) #", text)
-    assert not named or named[1] in ("call", call, SAID.get(call)), f"{call}: {text}"
+    right = ("call", call, SAID.get(call), f"sparse.{call}")
+    assert not named or named[1] in right, f"{call}: {text}"
 
 
 def refuse_all(find, name, good, function):

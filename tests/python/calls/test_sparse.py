@@ -298,7 +298,7 @@ def test_the_face_raises_what_cupy_raises():
 
 
 def broken_inside():
-    """Passes SciPy's own look, and is not what it says when it is put together elsewhere."""
+    """A matrix that passes SciPy's checks, but whose contents do not fit its description."""
     array = make(1)
     array.indptr = array.indptr[:-1].copy()
     return array
@@ -361,5 +361,21 @@ def test_memory_that_one_rank_does_not_get_is_heard_of_on_all_ranks(monkeypatch)
             victim.here = False
             assert comm.rank == 2 or "rank 2 refused" in str(caught.value), caught.value
             assert comm.all_reduce(np.array(comm.rank)) == 3
+
+    threads(3, body)
+
+
+def test_a_matrix_of_any_rank_is_received_whole():
+    """Both ranks have sent their descriptions before rank 0 receives one."""
+
+    def body(comm):
+        if comm.rank > 0:
+            sparse.send(comm, sp.csr_array(np.eye(3) * (comm.rank + 1)), 0, comm.rank)
+            return
+        for rank in (1, 2):
+            comm.probe(rank, rank)
+        found = [sparse.recv(comm, hocket.ANY_SOURCE, hocket.ANY_TAG) for _ in range(2)]
+        assert sorted(matrix[0, 0] for matrix in found) == [2, 3]
+        assert all(matrix.nnz == 3 for matrix in found)
 
     threads(3, body)

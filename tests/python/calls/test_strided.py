@@ -37,7 +37,7 @@ def fill(rank, dtype="float64"):
 
 
 def untouched(y, name, before):
-    """All but what was received into is as it was."""
+    """Everything except the received elements is unchanged."""
     inside = np.zeros(BASE, bool)
     inside[CUTS[name]] = True
     return np.array_equal(y[~inside].astype("complex128"), before[~inside].astype("complex128"))

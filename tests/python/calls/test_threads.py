@@ -6,7 +6,8 @@ import threading
 
 import numpy as np
 import pytest
-from helpers import run_job, threads
+from helpers import threads
+from processes import run_job
 
 import hocket
 
@@ -73,7 +74,7 @@ def test_closing_ends_the_call_of_another_thread(call, monkeypatch):
 
     def body(comm):
         group = comm.duplicate()
-        for _ in range(40):  # so many that the thread has the short way in
+        for _ in range(40):  # enough for the thread to get the fast path
             group.barrier()
         raised = []
 

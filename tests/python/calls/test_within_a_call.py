@@ -6,7 +6,8 @@ import threading
 
 import numpy as np
 import pytest
-from helpers import run_job, threads
+from helpers import threads
+from processes import run_job
 
 import hocket
 
@@ -67,6 +68,26 @@ def test_a_signal_s_handler(tmp_path, outer, inner):
     assert done.returncode == 0, done.stdout
 
 
+# The handler closes. The call within which it does so ends by that, on all ranks.
+CLOSES = HANDLER.partition("outer()\nif early")[0].replace('"probe":', '"close": lambda: comm.close(), "probe":') + """
+try:
+    outer()
+    print("ended well")
+except hocket.Error as error:
+    print(type(error).__name__, error)
+sys.exit(said != ([""] if comm.rank == 0 else []))
+"""
+
+
+@pytest.mark.parametrize("outer", ["barrier", "wait", "recv", "all_gather_object"])
+def test_a_signal_s_handler_closes(tmp_path, outer):
+    (tmp_path / "program.py").write_text(CLOSES)
+    done = run_job(2, tmp_path / "program.py", outer, "close", before=["--keep-going"],
+                   env={"HOCKET_DEADLINE": "15", "HOCKET_LOG": "error"}, timeout=40)
+    ended = "rank 0 closed the communicator with calls under way"
+    assert done.returncode == 0 and done.stdout.count("Aborted") == 2 == done.stdout.count(ended), done.stdout
+
+
 INNER = {
     "all_reduce": lambda comm: comm.all_reduce(np.ones(1)),
     "barrier": lambda comm: comm.barrier(),
@@ -100,6 +121,24 @@ def test_an_operator(inner, verb):
     said = []
     threads(2, body)
     assert said and all(WORDS in text for text in said)
+
+
+@pytest.mark.parametrize("verb", ["all_reduce", "reduce", "scan", "all_reduce_async"])
+def test_an_operator_closes(verb):
+    def body(comm):
+        def combine(a, b):
+            comm.close()
+            return a + b
+
+        other = comm.duplicate()
+        with pytest.raises((hocket.Aborted, hocket.InvalidArgument, hocket.PeerDied)):
+            for _ in range(2):  # a rank that combines nothing may end well
+                work = getattr(comm, verb)(np.ones(4), op=hocket.Operator(combine), deadline=15)
+                if verb.endswith("async"):
+                    work.wait()
+        assert other.all_reduce(1) == 3
+
+    threads(3, body)
 
 
 def test_two_threads_are_still_told_of_two():

@@ -1,7 +1,6 @@
 """Work: several under way, results, errors, lifetimes."""
 
 import gc
-import os
 import subprocess
 import sys
 import threading
@@ -10,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers import threads, values
+from processes import with_package
 
 import hocket
 
@@ -112,7 +112,7 @@ def test_a_work_is_dropped_in_one_thread_while_another_is_in_a_call():
     """
     done = subprocess.run(
         [sys.executable, str(Path(__file__).parents[1] / "support" / "dropped_work.py")],
-        env={**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent)},
+        env=with_package(),
         capture_output=True,
         text=True,
         timeout=50,
@@ -164,5 +164,21 @@ def test_a_thread_waits_while_another_makes_calls():
             assert not waiter.is_alive()
             assert np.array_equal(first, values(i, 40) + values(i + 1, 40))
             assert np.array_equal(second, values(0, 3) + values(1, 3))
+
+    threads(2, body)
+
+
+class StreamLikeCuPy:
+    ptr = 0
+
+
+@pytest.mark.parametrize("name", ["all_reduce", "argmin"])
+def test_a_prepared_call_on_the_host_may_be_given_a_stream(name):
+    def body(comm):
+        x = np.arange(3.0)
+        prepared = getattr(comm, f"prepare_{name}")(x, stream=StreamLikeCuPy())
+        result = prepared.start().wait()
+        found = result if name == "all_reduce" else result[0]
+        assert np.array_equal(found, np.arange(3.0) * (2 if name == "all_reduce" else 1))
 
     threads(2, body)

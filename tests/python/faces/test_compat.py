@@ -6,12 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import PACKAGE
 
-import hocket
 from hocket import compat
 from hocket.compat import _finder
 
-ROOT = str(Path(hocket.__file__).parent.parent)
+ROOT = str(PACKAGE)
 STAND_INS = str(Path(__file__).parents[1] / "support" / "stand_ins")
 
 

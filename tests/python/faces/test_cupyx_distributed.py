@@ -1,19 +1,17 @@
 """The face of cupyx.distributed on dense arrays."""
 
-import os
 import shutil
 import subprocess
 import sys
 import time
 import types
-from pathlib import Path
 
 import numpy as np
 import pytest
-from cupyx_ranks import free_port, raised, ranks, same
+from cupyx_ranks import raised, ranks, same
 from helpers import DTYPES, ROOT, values
+from processes import free_port, outputs_of, start, with_package
 
-import hocket
 from hocket.compat import cupyx_distributed as face
 
 OPS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
@@ -312,25 +310,11 @@ except ConnectionError as error:
 
 
 def run_jobs(program, n, port, names="cupyx.distributed"):
-    command = [sys.executable, "-m", "hocket.compat", names, "--", "-c", program]
-    environment = {**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent)}
-    return [
-        subprocess.Popen([*command, str(rank), str(port)], env=environment, text=True,
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        for rank in range(n)
-    ]
-
-
-def finish(processes):
-    try:
-        return [process.communicate(timeout=50)[0] for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
+    return [start("-m", "hocket.compat", names, "--", "-c", program, rank, port) for rank in range(n)]
 
 
 def test_who_died_is_said_to_the_others():
-    outputs = finish(run_jobs(DEATH, 3, free_port()))
+    outputs = outputs_of(run_jobs(DEATH, 3, free_port()))
     assert "rank 1" in outputs[0] and "rank 1" in outputs[2], outputs
     assert outputs[1] == ""
 
@@ -358,10 +342,10 @@ def test_a_second_job_on_the_port_is_refused(monkeypatch):
     first = run_jobs(TWO_JOBS, 2, port)
     for process in first:
         assert process.stdout.readline() == "joined\n"
-    second = finish(run_jobs(TWO_JOBS, 2, port))
+    second = outputs_of(run_jobs(TWO_JOBS, 2, port))
     assert all(output.startswith("refused:") for output in second), second
     assert "another job" in second[0] and "taken" in second[1]
-    assert finish(first) == ["3.0\n"] * 2
+    assert outputs_of(first) == ["3.0\n"] * 2
 
 
 def one_after_the_other(comm, port):
@@ -455,9 +439,8 @@ def test_meeting_by_mpi():
     mpiexec = shutil.which("mpiexec")
     if mpiexec is None:
         pytest.skip("mpiexec is not there")
-    environment = {**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent),
-                   "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-                   "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+    environment = with_package(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                               OMPI_MCA_rmaps_base_oversubscribe="1")
     done = subprocess.run([mpiexec, "-n", "2", sys.executable, "-c", BY_MPI], env=environment,
                           capture_output=True, text=True, timeout=50)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -526,4 +509,4 @@ def test_the_documented_program_runs():
     )
     stand_ins = str(ROOT / "tests" / "python" / "support" / "stand_ins")
     program = f"import sys; sys.path.insert(0, {stand_ins!r})\n" + program
-    assert finish(run_jobs(program, 2, free_port())) == ["[ True]\n"] * 2
+    assert outputs_of(run_jobs(program, 2, free_port())) == ["[ True]\n"] * 2

@@ -1,15 +1,13 @@
 """The face of cupyx.distributed on arrays of GPUs that are none: the fake driver's."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from processes import BUILD, with_package
 
-import hocket
-
-FAKE = Path(hocket.__file__).parent.parent.parent / "fake_cuda"
+FAKE = BUILD / "fake_cuda"
 SUPPORT = Path(__file__).parents[1] / "support"
 
 
@@ -84,9 +82,7 @@ hocket.run_threads(body, 2)
 
 @pytest.mark.skipif(not FAKE.exists(), reason="this build has no fake driver")
 def test_cupyx_on_the_fake_driver():
-    package = str(Path(hocket.__file__).parent.parent)
-    environment = {**os.environ, "PYTHONPATH": package, "LD_LIBRARY_PATH": str(FAKE),
-                   "HOCKET_NCCL_LIBRARY": "none"}
+    environment = with_package(LD_LIBRARY_PATH=str(FAKE), HOCKET_NCCL_LIBRARY="none")
     done = subprocess.run([sys.executable, "-c", ON_THE_FAKE_DRIVER, str(SUPPORT)], env=environment,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=50)
     assert done.returncode == 0, done.stdout

@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers import values
+from nvmath_ranks import on_processes
+from processes import with_package
 
 import hocket
 from hocket.compat import nvmath_distributed as nvd
@@ -48,18 +50,6 @@ class OwnGroup(nvd.ProcessGroup):
 
     def allreduce_object(self, obj, *, op):
         return nvd.HocketProcessGroup(self.comm).allreduce_object(obj, op=op)
-
-
-def on_processes(n, job, *args):
-    return hocket.spawn(with_runtime, n, job, *args)
-
-
-def with_runtime(comm, job, *args):
-    nvd.initialize("cpu", nvd.HocketProcessGroup(comm), ["shm"])
-    try:
-        return job(nvd.get_context().process_group, *args)
-    finally:
-        nvd.finalize()
 
 
 # --- initialize -------------------------------------------------------------------------------------
@@ -195,14 +185,12 @@ def test_groups_of_mpi(tmp_path):
     pytest.importorskip("mpi4py")
     program = tmp_path / "program.py"
     program.write_text(MPI)
-    package = str(Path(hocket.__file__).parent.parent)
     try:
         job = subprocess.run(
             ["mpiexec", "-n", "2", sys.executable, "-m", "hocket.compat", "nvmath.distributed",
              "--", str(program)],
-            env={**os.environ, "PYTHONPATH": package, "OMPI_ALLOW_RUN_AS_ROOT": "1",
-                 "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-                 "OMPI_MCA_rmaps_base_oversubscribe": "1"},
+            env=with_package(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                             OMPI_MCA_rmaps_base_oversubscribe="1"),
             capture_output=True, text=True, timeout=50,
         )
     except FileNotFoundError:
@@ -604,7 +592,7 @@ target = Box((0, 2 * group.rank), (4, 2 * group.rank + 2))
 y = nvmath.distributed.reshape.reshape(x, source, target)
 assert y.tolist() == [[0, 0], [0, 0], [1, 1], [1, 1]]
 """)
-    from helpers import run_job
+    from processes import run_job
 
     job = run_job(2, "-m", "hocket.compat", "nvmath.distributed", "--", program)
     assert job.returncode == 0, job.stdout

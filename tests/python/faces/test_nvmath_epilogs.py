@@ -5,7 +5,8 @@ import itertools
 
 import numpy as np
 import pytest
-from test_nvmath_matmul import on_processes, part_of, qualifiers_of
+from nvmath_ranks import on_processes
+from test_nvmath_matmul import part_of, qualifiers_of
 
 from hocket.compat.nvmath_distributed.distribution import BlockCyclic, ProcessGrid, Slab
 from hocket.compat.nvmath_distributed.linalg import advanced

@@ -5,24 +5,13 @@ import logging
 
 import numpy as np
 import pytest
+from nvmath_ranks import on_processes
 
 import hocket
 from hocket.compat import nvmath_distributed as nvd
 from hocket.compat.nvmath_distributed import fft as nf
 from hocket.compat.nvmath_distributed.distribution import BindDistributionError, Box, Slab
 from hocket.distribution import Slab as Cut
-
-
-def with_runtime(comm, job, *args):
-    nvd.initialize("cpu", nvd.HocketProcessGroup(comm), ["shm"])
-    try:
-        return job(nvd.get_context().process_group, *args)
-    finally:
-        nvd.finalize()
-
-
-def on_processes(n, job, *args):
-    return hocket.spawn(with_runtime, n, job, *args)
 
 
 def package_of(name):

@@ -5,6 +5,7 @@ import logging
 
 import numpy as np
 import pytest
+from nvmath_ranks import on_processes
 
 import hocket
 from hocket.compat import nvmath_distributed as nvd
@@ -19,18 +20,6 @@ from hocket.compat.nvmath_distributed.distribution import (
 from hocket.compat.nvmath_distributed.linalg import ComputeType, advanced
 
 ALLREDUCE = advanced.MatmulEpilog.ALLREDUCE
-
-
-def with_runtime(comm, job, *args):
-    nvd.initialize("cpu", nvd.HocketProcessGroup(comm), ["shm"])
-    try:
-        return job(nvd.get_context().process_group, *args)
-    finally:
-        nvd.finalize()
-
-
-def on_processes(n, job, *args):
-    return hocket.spawn(with_runtime, n, job, *args)
 
 
 def numbers(random, shape, dtype):
@@ -337,7 +326,7 @@ NUMBERS = {"float8_e4m3fn": 28, "float8_e5m2": 29, "float16": 2, "bfloat16": 14,
 
 
 def narrow(values, dtype):
-    """Rounded once; what is too large is the largest number."""
+    """Rounds once; a value that is too large becomes the largest number."""
     import ml_dtypes
 
     largest = LARGEST.get(dtype, np.inf)

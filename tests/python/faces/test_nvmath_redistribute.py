@@ -8,7 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import run_job, values
+from helpers import values
+from nvmath_ranks import on_processes
+from processes import PACKAGE, run_job
 
 import hocket
 from hocket.compat import nvmath_distributed as nvd
@@ -19,25 +21,12 @@ from hocket.compat.nvmath_distributed._redistribute import InvalidRedistributeSt
 from hocket.compat.nvmath_distributed.process_group import MsgSizeError
 from hocket.compat.nvmath_distributed.reshape import reshape
 
-PACKAGE = Path(hocket.__file__).parent.parent
 STAND_INS = Path(__file__).parents[1] / "support" / "stand_ins"
 
 
 def raises(kind, match, call):
     with pytest.raises(kind, match=match):
         call()
-
-
-def on_processes(n, job, *args):
-    return hocket.spawn(with_runtime, n, job, *args)
-
-
-def with_runtime(comm, job, *args):
-    nvd.initialize("cpu", nvd.HocketProcessGroup(comm), ["shm"])
-    try:
-        return job(nvd.get_context().process_group, *args)
-    finally:
-        nvd.finalize()
 
 
 # --- Redistribute -----------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from helpers import run_job, threads, values
+from helpers import threads, values
+from processes import run_job
 
 import hocket.compat
 from hocket.compat.tike_communicators import (
@@ -15,8 +16,8 @@ from hocket.compat.tike_communicators import (
     MPIComm,
     NoMPIComm,
     ThreadPool,
+    _api_2021,
     combined_shape,
-    of_2021,
     stream_and_modify,
     stream_and_modify2,
     stream_and_modify_debug,
@@ -156,7 +157,7 @@ def test_submit(pool):
 def test_the_calls_of_2021(pool):
     n = pool.num_workers
     x = [values(i, (3, 4), "float32") for i in range(n)]
-    with of_2021.ThreadPool(n, xp=np) as old:
+    with _api_2021.ThreadPool(n, xp=np) as old:
         for worker in (None, *old.workers):
             assert np.array_equal(old.reduce_gpu(x, worker), sum(x))
         assert np.array_equal(old.reduce_gpu(x), sum(x))
@@ -165,7 +166,7 @@ def test_the_calls_of_2021(pool):
         assert old.submit(len, x).result() == n
         with pytest.raises(ValueError, match=f"worker is {n}, expected one"):
             old.reduce_gpu(x, n)
-    with of_2021.Comm(n, mpi=NoMPIComm, xp=np) as comm:
+    with _api_2021.Comm(n, mpi=NoMPIComm, xp=np) as comm:
         assert np.array_equal(comm.reduce(x, "gpu"), sum(x))
         assert np.array_equal(comm.reduce(x, "gpu", worker=comm.pool.workers[-1]), sum(x))
         assert np.array_equal(comm.reduce(x, "cpu"), sum(x))

@@ -1,42 +1,19 @@
 """Groups of torch.distributed whose members change. Needs PyTorch; some of it PyTorch 2.15."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-
-import hocket
+import torch_ranks
 
 dist = pytest.importorskip("torch.distributed", reason="PyTorch is not installed")
 
-PROGRAM = Path(__file__).parent.parent / "support" / "torch_members.py"
 movable = pytest.mark.skipif(
     not hasattr(dist, "_reconfigure"), reason="this PyTorch has no groups whose members change"
 )
 
 
 def run(name, n, folder, killed=()):
-    """Run the program on `n` ranks, of which some are killed. All others end well."""
-    environment = {
-        **os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent), "OMP_NUM_THREADS": "1"
-    }
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, PROGRAM, name, str(rank), str(n), folder / "store"],
-            env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )
-        for rank in range(n)
-    ]
-    try:
-        outputs = [rank.communicate(timeout=120) for rank in ranks]
-    finally:
-        for rank in ranks:
-            rank.kill()
-    for rank, (process, (out, err)) in enumerate(zip(ranks, outputs)):
-        assert process.returncode == (-9 if rank in killed else 0), f"rank {rank}:\n{err[-3000:]}"
-        assert rank in killed or out == "done\n"
+    outputs = torch_ranks.run("torch_members.py", name, n, folder, killed=killed)
+    assert all(out == "done\n" for rank, out in enumerate(outputs) if rank not in killed), outputs
 
 
 @movable

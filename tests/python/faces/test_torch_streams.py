@@ -19,7 +19,7 @@ from torch_streams import Gpu, Stream, Tensor  # noqa: E402
 
 import hocket  # noqa: E402
 from hocket.torch._ops import op_of  # noqa: E402
-from hocket.torch._straight import Straight as Calls  # noqa: E402
+from hocket.torch._fast_path import FastPath as Calls  # noqa: E402
 from hocket.torch._streams import OnStream  # noqa: E402
 from hocket.torch._verbs import Batch  # noqa: E402
 
@@ -112,7 +112,7 @@ def called(function):
     return names
 
 
-def test_an_async_call_of_one_dense_tensor_takes_the_straight_path(gpu):
+def test_an_async_call_of_one_dense_tensor_takes_the_fast_path(gpu):
     # Each function that is called with cold caches costs microseconds: no others may slip in.
     calls, x, asked = Calls(gpu), Tensor.of([1.0]), options(True)
     made = []

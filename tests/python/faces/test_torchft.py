@@ -1,12 +1,12 @@
 """hocket's process group for torchft. Needs PyTorch and torchft."""
 
-import os
 import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from processes import with_package
 
 import hocket
 
@@ -61,9 +61,7 @@ def test_who_does_not_come_is_named(address):
 
 
 def test_replicas_are_killed_and_the_losses_stay():
-    environment = {
-        **os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent), "OMP_NUM_THREADS": "1"
-    }
+    environment = with_package(OMP_NUM_THREADS="1")
     program = ROOT / "examples" / "torchft_training.py"
     command = [sys.executable, program, "--replicas", "2", "--kills", "1"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=55)

@@ -1,15 +1,13 @@
 """Arrays in GPUs' memory, on GPUs that are none: the host carries them, in the order of streams."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from processes import BUILD, with_package
 
-import hocket
-
-FAKE = Path(hocket.__file__).parent.parent.parent / "fake_cuda"
+FAKE = BUILD / "fake_cuda"
 FAKE_PEER = FAKE.parent / "fake_peer"
 SUPPORT = Path(__file__).parents[1] / "support"
 pytestmark = pytest.mark.skipif(not FAKE.exists(), reason="this build has no fake driver")
@@ -38,11 +36,10 @@ def refused(words, call):
 
 
 def run(program, **settings):
-    package = str(Path(hocket.__file__).parent.parent)
-    environment = {**os.environ, "PYTHONPATH": package, "LD_LIBRARY_PATH": str(FAKE),
-                   "HOCKET_NCCL_LIBRARY": "none", **settings}
-    done = subprocess.run([sys.executable, "-c", PRELUDE + program, str(SUPPORT)], env=environment,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=50)
+    fakes = with_package(LD_LIBRARY_PATH=str(FAKE), HOCKET_NCCL_LIBRARY="none")
+    done = subprocess.run([sys.executable, "-c", PRELUDE + program, str(SUPPORT)],
+                          env={**fakes, **settings}, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=50)
     assert done.returncode == 0, done.stdout
     return done.stdout
 
@@ -247,6 +244,38 @@ on(2, body)
 """)
 
 
+def test_tike_s_broadcast_sends_cupy_s_arrays():
+    run("""
+sys.path.insert(0, sys.argv[1] + "/stand_ins/gpu_cupy")
+import cupy
+from hocket.compat.tike_communicators import MPIComm
+def body(comm):
+    x = cupy.ndarray(np.arange(5.0) + comm.rank)
+    y = MPIComm(comm).Bcast(x, root=1)
+    driver.synchronize()
+    assert (y is x) == (comm.rank == 1)
+    assert np.array_equal(y.host, np.arange(5.0) + 1), y.host
+on(2, body)
+""")
+
+
+def test_an_exchange_comes_after_the_work_on_each_of_its_arrays():
+    run("""
+import threading
+def body(comm):
+    peer, late = 1 - comm.rank, driver.stream()
+    out = [Array(driver, np.full(3, comm.rank)), Array(driver, np.zeros(3), stream=late)]
+    into = [Array(driver, np.zeros(3, "int64")), Array(driver, np.zeros(3), stream=late)]
+    go = driver.fill_later(out[1].address, np.arange(3.0) + comm.rank, late)
+    threading.Timer(0.2, go).start()
+    comm.exchange([(x, peer) for x in out], [(x, peer) for x in into])
+    driver.synchronize(1)
+    assert np.array_equal(into[0].host, np.full(3, peer)), into[0].host
+    assert np.array_equal(into[1].host, np.arange(3.0) + peer), into[1].host
+on(2, body)
+""")
+
+
 def test_reductions_for_slow_networks_go_by_the_host():
     run("""
 def body(comm):
@@ -260,6 +289,51 @@ def body(comm):
     assert np.array_equal(y.host, np.arange(5.0) + 1)
     refused("float16, bfloat16", lambda: comm.compressed_all_reduce(Array(driver, np.ones(3, "int32"))))
     comm.barrier()
+on(2, body)
+""")
+
+
+HOST_CALLS = """
+def host_calls(comm, **how):
+    x, out = Array(driver, np.arange(10.0) + comm.rank), Array(driver, np.zeros(5))
+    yield lambda: comm.reproducible_sum(x, out=out, **how), lambda: (out.host == 2 * np.arange(10.0).reshape(2, 5).sum(0) + 2).all()
+    y = Array(driver, np.full(3000, 3 + comm.rank, "float32"))
+    yield lambda: comm.compressed_all_reduce(y), lambda: (y.host == 7).all()
+    z = Array(driver, np.arange(5.0) + comm.rank)
+    yield lambda: comm.hierarchical_all_reduce(z), lambda: (z.host == 2 * np.arange(5.0) + 1).all()
+"""
+
+
+def test_the_host_carries_calls_beside_a_pending_one():
+    run(HOST_CALLS + """
+def body(comm):
+    got = np.zeros(3)
+    work = comm.recv_async(got, 1 - comm.rank)
+    for call, is_right in host_calls(comm):
+        call()
+        assert is_right()
+    comm.send(np.arange(3.0) + comm.rank, 1 - comm.rank)
+    work.wait()
+    assert np.array_equal(got, np.arange(3.0) + 1 - comm.rank)
+on(2, body)
+""")
+
+
+def test_a_call_that_the_host_cannot_carry_is_refused_for_all():
+    run(HOST_CALLS + """
+def body(comm):
+    comm.deadline = 20
+    x, out, stream = Array(driver, np.ones(10)), Array(driver, np.zeros(5)), driver.stream()
+    mixed = comm.rank == 1
+    refused("different kinds of memory", lambda: comm.reproducible_sum(x, out=np.zeros(5) if mixed else out))
+    comm.barrier()  # captures forbid other threads to allocate
+    with driver.captures() as captured:
+        refused("no graph captures", lambda: comm.reproducible_sum(x, out=out, stream=captured if mixed else stream))
+        comm.barrier()
+    comm.barrier()
+    for call, is_right in host_calls(comm):
+        call()
+        assert is_right()
 on(2, body)
 """)
 
@@ -507,7 +581,7 @@ def body(comm):
     group.all_reduce(x, out=y, stream=stream)
     driver.synchronize(stream)
     comm.barrier()
-    for number in range(600):
+    for number in range(300):
         if comm.rank % 2:
             group.all_reduce(x, out=y, stream=stream)
         elif number % 20 == 0:

@@ -3,12 +3,9 @@
 from pathlib import Path
 
 import pytest
-from helpers import run_job
-
-import hocket
+from processes import BUILD, run_job
 
 SUPPORT = Path(__file__).parents[1] / "support"
-BUILD = Path(hocket.__file__).parent.parent.parent
 NCCL = BUILD / "fake_nccl" / "libnccl.so.2"
 pytestmark = pytest.mark.skipif(not NCCL.exists(), reason="this build has no fake NCCL")
 

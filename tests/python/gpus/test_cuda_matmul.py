@@ -44,6 +44,31 @@ def test_products(n, monkeypatch):
     assert ends == [(0, "")] * n, ends
 
 
+@pytest.mark.parametrize("late", ["b", "c"])
+def test_a_product_comes_after_the_work_on_its_arrays(late, monkeypatch):
+    monkeypatch.setenv("HOCKET_CUBLAS_LIBRARY", str(CUBLAS))
+    ends = run_ranks(f"late = {late!r}" + """
+import threading
+from hocket.distribution import Slab
+from hocket.linalg import Matmul
+
+comm, driver = start(rank)
+stream = driver.stream()
+arrays = {name: Array(driver, np.ones((3, 3)), stream=stream if name == late else 1) for name in "abc"}
+out = Array(driver, np.zeros((3, 3)))
+for array in [*arrays.values(), out]:
+    array.dtype = array.host.dtype
+kept.extend([*arrays.values(), out])
+product = Matmul(comm, (3, 3, 3), Slab(0), Slab(0), Slab(0), dtype="float64", gpu=rank)
+go = driver.fill_later(arrays[late].address, np.full((3, 3), 5.0), stream)
+threading.Timer(0.5, go).start()
+product(arrays["a"], arrays["b"], arrays["c"], out, alpha=1, beta=1)
+driver.synchronize(1)
+assert (out.host == (16 if late == "b" else 8)).all(), out.host
+""", 1)
+    assert ends == [(0, "")], ends
+
+
 def test_without_cublas_all_are_told(monkeypatch):
     monkeypatch.setenv("HOCKET_CUBLAS_LIBRARY", "/nowhere/libcublas.so.13")
     ends = run_ranks("""

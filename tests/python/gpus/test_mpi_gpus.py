@@ -14,11 +14,9 @@ import sys
 
 import hocket_command
 import pytest
+from processes import BUILD, PACKAGE, with_package
 
-import hocket
-
-PACKAGE = pathlib.Path(hocket.__file__).parent.parent
-FAKE = PACKAGE.parent / "fake_cuda"
+FAKE = BUILD / "fake_cuda"
 PROGRAM = pathlib.Path(__file__).parents[2] / "gpu" / "moves_on_gpus.py"
 LAUNCHERS = ["openmpi", "mpich"]
 CARRIES = "carries movement and messages of GPUs"
@@ -42,21 +40,13 @@ def run(name, *parts, ranks=3, hosts=None, **variables):
     options = ["-n", str(ranks)]
     if name == "openmpi":
         options += ["--allow-run-as-root", "--oversubscribe", "--mca", "plm", "isolated"]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(PACKAGE),
-        "LD_LIBRARY_PATH": str(FAKE),
-        "HOCKET_NCCL_LIBRARY": "none",
-        "HOCKET_ENGINES": "mpi",
-        "HOCKET_MPI_GPUS": "always",
-        "HOCKET_LOG": "debug",
-        "HOCKET_TEST_HOSTS": str(hosts),
-        **variables,
-    }
+    environment = with_package(LD_LIBRARY_PATH=str(FAKE), HOCKET_NCCL_LIBRARY="none",
+                               HOCKET_ENGINES="mpi", HOCKET_MPI_GPUS="always", HOCKET_LOG="debug",
+                               HOCKET_TEST_HOSTS=str(hosts))
     return subprocess.run(
-        [launcher, *options, sys.executable, PROGRAM, "fake", *parts], env=environment,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        timeout=120)
+        [launcher, *options, sys.executable, PROGRAM, "fake", *parts],
+        env={**environment, **variables}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, timeout=120)
 
 
 def expect(done, part, times, carried=True):

@@ -3,7 +3,6 @@
 import ctypes
 import ctypes.util
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fake_gpu import Array, Driver
+from processes import BUILD, free_port, needs_ucx
 
 import hocket
 from hocket._command import find_command
 
-BUILD = Path(hocket.__file__).parent.parent.parent
 CUDA = BUILD / "fake_cuda"
 LIBRARY = BUILD / "fake_nvshmem" / "libnvshmem_host.so.3"
 pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason="this build has no stand-in")
@@ -200,11 +199,6 @@ def test_who_asks_first_decides_whose_world_it_is():
 
 def join(comm, *groups):
     """A second world in this process, of those of `comm`'s ranks that are in one group with it."""
-    def free_port():
-        with socket.socket() as some:
-            some.bind(("127.0.0.1", 0))
-            return some.getsockname()[1]
-
     ports = comm.broadcast_object([free_port() for _ in groups] if comm.rank == 0 else None)
     for group, port in zip(groups, ports):
         if comm.rank in group:
@@ -532,7 +526,7 @@ def on_two_hosts(comm):
     print("all said", flush=True)
 
 
-@pytest.mark.skipif(not ctypes.util.find_library("ucp"), reason="there is no UCX here (libucp)")
+@needs_ucx
 def test_each_host_has_a_world_of_its_own():
     program = """
 import os

@@ -6,11 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-
-import hocket
+from processes import BUILD, PACKAGE
 
 SUPPORT = Path(__file__).parents[1] / "support"
-FAKE = Path(hocket.__file__).parent.parent.parent / "fake_cuda"
+FAKE = BUILD / "fake_cuda"
 pytestmark = pytest.mark.skipif(not FAKE.exists(), reason="this build has no fake driver")
 
 PRELUDE = """
@@ -37,7 +36,7 @@ for stream in mine:
 
 
 def run(program):
-    package = str(Path(hocket.__file__).parent.parent)
+    package = str(PACKAGE)
     paths = [package, str(SUPPORT / "stand_ins" / "gpu_cupy"), str(SUPPORT)]
     done = subprocess.run(
         [sys.executable, "-c", PRELUDE + program],

@@ -1,18 +1,15 @@
 """A call that one rank refuses, and others put on their GPUs, is not taken for its next one."""
 
-import os
 import pathlib
 import subprocess
 import sys
 
 import hocket_command
 import pytest
+from processes import BUILD, with_package
 
-import hocket
-
-PACKAGE = pathlib.Path(hocket.__file__).parent.parent
-FAKE = PACKAGE.parent / "fake_cuda"
-NCCL = PACKAGE.parent / "fake_nccl" / "libnccl.so.2"
+FAKE = BUILD / "fake_cuda"
+NCCL = BUILD / "fake_nccl" / "libnccl.so.2"
 SUPPORT = pathlib.Path(__file__).parents[1] / "support"
 pytestmark = pytest.mark.skipif(
     not FAKE.exists() or not NCCL.exists(), reason="this build has no fake driver"
@@ -64,7 +61,7 @@ print("done")
 def test_the_call_after_a_refused_one(hosts):
     done = subprocess.run(
         [hocket_command.find(), "run", "-n", "2", "--", sys.executable, "-c", PROGRAM, SUPPORT, str(hosts)],
-        env={**os.environ, "PYTHONPATH": str(PACKAGE), "LD_LIBRARY_PATH": str(FAKE),
-             "HOCKET_NCCL_LIBRARY": str(NCCL), "FAKE_CUDA_DEVICES": "2"},
+        env=with_package(LD_LIBRARY_PATH=str(FAKE), HOCKET_NCCL_LIBRARY=str(NCCL),
+                         FAKE_CUDA_DEVICES="2"),
         capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0 and done.stdout.count("done") == 2, done.stdout + done.stderr

@@ -1,39 +1,28 @@
 """Arrays in GPUs' memory between hosts, by UCX: hosts that are pretended, on GPUs that are none."""
 
-import ctypes.util
-import os
 import pathlib
 import subprocess
 import sys
 
 import hocket_command
 import pytest
-
-import hocket
+from processes import BUILD, needs_ucx, with_package
 
 HOCKET = hocket_command.find()
-PACKAGE = pathlib.Path(hocket.__file__).parent.parent
-FAKE = PACKAGE.parent / "fake_cuda"
+FAKE = BUILD / "fake_cuda"
 PROGRAM = pathlib.Path(__file__).parents[2] / "gpu" / "moves_on_gpus.py"
 pytestmark = [
     pytest.mark.skipif(not FAKE.exists(), reason="this build has no fake driver"),
-    pytest.mark.skipif(not ctypes.util.find_library("ucp"), reason="there is no UCX here (libucp)"),
+    needs_ucx,
 ]
 
 
 def run(*parts, ranks=3, hosts=None, options=(), **variables):
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(PACKAGE),
-        "LD_LIBRARY_PATH": str(FAKE),
-        "HOCKET_NCCL_LIBRARY": "none",
-        "HOCKET_UCX_GPUS": "always",
-        "HOCKET_TEST_HOSTS": str(hosts or ranks),
-        **variables,
-    }
+    environment = with_package(LD_LIBRARY_PATH=str(FAKE), HOCKET_NCCL_LIBRARY="none",
+                               HOCKET_UCX_GPUS="always", HOCKET_TEST_HOSTS=str(hosts or ranks))
     done = subprocess.run(
         [HOCKET, "run", "-n", str(ranks), *options, "--", sys.executable, PROGRAM, "fake", *parts],
-        env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+        env={**environment, **variables}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
     return done
 
 

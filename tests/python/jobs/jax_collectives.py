@@ -1,4 +1,4 @@
-"""Program of test_mpi_jax: JAX's collectives between processes, whose results go to a file.
+"""Program of test_mpi_programs: JAX's collectives between processes, whose results go to a file.
 
 Arguments: the coordinator's address, the file. Each process has one device, as JAX's MPI wants.
 """

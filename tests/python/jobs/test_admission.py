@@ -5,9 +5,11 @@ import subprocess
 import sys
 
 import pytest
-from helpers import ROOT, find_command, run_job, threads
+from helpers import ROOT, threads
+from processes import run_job
 
 import hocket
+from hocket._command import find_command
 
 WORKS = """
 import os, signal, sys
@@ -84,6 +86,46 @@ def test_a_job_grows_by_processes_that_a_rank_starts(tmp_path):
     job = run_job(2, program)
     assert job.returncode == 0, job.stdout
     assert job.stdout.count("grown") == 4, job.stdout
+
+
+STAYS_EMPTY = """
+import os, signal, subprocess, sys
+import numpy as np
+import hocket
+
+if len(sys.argv) > 1:
+    comm = hocket.init(join=sys.argv[1])
+else:
+    comm = hocket.init()
+    if comm.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        comm.barrier()
+    except (hocket.PeerDied, hocket.Aborted):
+        comm = comm.rebuild()
+    assert comm.size == 3 and comm.world_ranks == (0, 2, 3), comm.world_ranks
+    place = comm.world_ranks[comm.rank]
+    for _ in range(2):  # as many steps as the program likes, with an empty place
+        assert comm.all_gather_object(place) == [0, 2, 3]
+        comm = comm.rebuild()
+        assert comm.world_ranks == (0, 2, 3), comm.world_ranks
+    if place == 0:
+        child = subprocess.Popen([sys.executable, __file__, comm.door])
+    comm = comm.admit(patience=60)
+    assert comm.rank == place
+assert comm.newcomers == (1,) and comm.world_ranks == (0, 1, 2, 3), comm.world_ranks
+assert comm.all_reduce(np.array(comm.rank)) == 6
+if len(sys.argv) == 1 and place == 0:
+    assert child.wait() == 0
+print("filled", comm.rank, flush=True)
+"""
+
+
+def test_a_place_stays_empty_until_somebody_takes_it(tmp_path):
+    program = tmp_path / "empty.py"
+    program.write_text(STAYS_EMPTY)
+    done = run_job(4, program, before=("--keep-going",))
+    assert done.stdout.count("filled") == 4, done.stdout
 
 
 def test_init_of_a_process_that_nobody_takes_in():

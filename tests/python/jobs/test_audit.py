@@ -1,14 +1,14 @@
-"""`hocket run --audit` and `hocket trace --diff`: where two runs part, and what is not finite."""
+"""`hocket run --audit` and `hocket trace --diff`: first differences, and infinities and NaN."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from helpers import find_command, run_job
+from processes import BUILD, run_job, with_package
 
 import hocket
+from hocket._command import find_command
 
 PROGRAM = """
 import sys
@@ -184,11 +184,10 @@ hocket.run_threads(rank, 3)
 
 
 def test_ranks_that_are_threads(tmp_path):
-    package = str(Path(hocket.__file__).parent.parent)
     for name in "good", "bad":
         subprocess.run(
             [sys.executable, "-c", THREADS, name],
-            env={**os.environ, "PYTHONPATH": package, "HOCKET_AUDIT": str(tmp_path / name)},
+            env=with_package(HOCKET_AUDIT=str(tmp_path / name)),
             timeout=50,
             check=True,
         )
@@ -270,10 +269,9 @@ def test_of_one_communicator(tmp_path, monkeypatch, ranks):
             job = run_job(2, "-c", SWITCHED, name, ranks)
             assert job.returncode == 0, job.stdout
         else:
-            package = str(Path(hocket.__file__).parent.parent)
             subprocess.run(
                 [sys.executable, "-c", SWITCHED, name, ranks],
-                env={**os.environ, "PYTHONPATH": package},
+                env=with_package(),
                 timeout=50,
                 check=True,
             )
@@ -332,7 +330,6 @@ def test_what_is_no_audit(good, tmp_path, contents):
 
 
 SUPPORT = Path(__file__).parents[1] / "support"
-BUILD = Path(hocket.__file__).parent.parent.parent
 GPUS = """
 import sys
 sys.path.insert(0, sys.argv[1])

@@ -1,4 +1,4 @@
-"""`hocket bench`: what it writes, that it checks results, and that nothing outlives it."""
+"""`hocket bench`: its output, its check of results, and the end of its processes."""
 
 import html.parser
 import json
@@ -12,6 +12,7 @@ import time
 import hocket_command
 import pytest
 from hocket_command import WATCHDOG
+from processes import is_running, wait_until
 
 ROW_KEYS = {
     "library",
@@ -61,7 +62,7 @@ def has_peer(library):
 
 
 def bench(tmp_path, *arguments):
-    """Runs a quick benchmark to its end; returns the process and what it wrote as JSON."""
+    """Runs a quick benchmark to its end; returns the process and its JSON output."""
     path = tmp_path / "figures.json"
     result = hocket_command.run("bench", *arguments, *QUICK, "--json", path)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -423,6 +424,8 @@ def test_transforms_and_products_beside_others(tmp_path, word, library, dtype):
     [
         (["all_reduces"], "no collective 'all_reduces'"),
         (["--sizes", "3x"], "'3x' is no size"),
+        (["--sizes", "999999999999G"], "'999999999999G' is too large"),
+        (["--max", "17179869183G"], "'17179869183G' is too large"),
         (["--sizes", "8,7"], "7 bytes are not one or more whole float32"),
         (["--sizes", "0"], "0 bytes are not one or more whole float32"),
         (["--min", "1K", "--max", "8"], "nothing to measure"),
@@ -489,21 +492,6 @@ def workers(pid):
         if words[1:2] == [b"bench-worker"]:
             found.append(below)
     return found
-
-
-def is_running(pid):
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-            return file.read().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
-
-
-def wait_until(condition, what):
-    deadline = time.monotonic() + WATCHDOG
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)
 
 
 @pytest.fixture

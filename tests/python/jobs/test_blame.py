@@ -1,11 +1,10 @@
 """The rank to blame: rank 1 ends in some way, and rank 0, which is in a call, gets that cause."""
 
-import ctypes.util
 import re
 from pathlib import Path
 
 import pytest
-from helpers import run_job
+from processes import needs_ucx, run_job
 
 PROGRAM = Path(__file__).parents[1] / "support" / "blamed_ranks.py"
 
@@ -14,6 +13,7 @@ ENDS = {
     "raise": "raised RuntimeError: no fuel",
     "raise in lines": "raised RuntimeError: no fuel at all",
     "raise in a block": "raised RuntimeError: no fuel",
+    "raise after close": "raised RuntimeError: no fuel",
     "raise bytes that are no text": "raised RuntimeError: no \\udcff.dat",
     "raise a word without end": "raised RuntimeError: LLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLL",
     "exit 1 after an exception": "raised RuntimeError: no fuel",
@@ -25,6 +25,7 @@ ENDS = {
     "kill": "was killed by signal 9 (SIGKILL)",
 }
 IN_ORDER = dict.fromkeys(["exit 0", "return", "return after a group's block"], "ended in good order")
+IN_ORDER["raise in a thread"] = "ended in good order, after its thread reader raised RuntimeError: no fuel"
 FROM_ANY = [
     "recv", "recv with any tag", "recv_async", "wait_any", "probe", "probe_now", "recv_object", "send_recv",
     "exchange", "sleep, then recv",
@@ -74,16 +75,47 @@ def test_another_rank_leaves_in_good_order(tmp_path, end, third):
     assert_blamed(told(tmp_path, end, "recv", third), end)
 
 
+@needs_ucx
 @pytest.mark.parametrize("end", ["raise", "exit 3", "kill"])
 def test_between_hosts(tmp_path, end):
-    if ctypes.util.find_library("ucp") is None:
-        pytest.skip("there is no UCX here")
     words = "is gone (its process has ended" if end == "kill" else ""  # no other rank of its host could say how
     for third in ("after", "before"):
         assert_blamed(told(tmp_path, end, "recv", third, "each"), end, words)
+
+
+@needs_ucx
+def test_probes_of_several_ranks_in_turn(tmp_path):
+    text = told(tmp_path, "kill", "probe_now of each", hosts="each")
+    assert_blamed(text, "kill", "is gone (its process has ended")
 
 
 @pytest.mark.parametrize("call", FROM_ANY)
 def test_the_launcher_leaves_time_for_a_last_checkpoint(tmp_path, call):
     """Without --keep-going the launcher ends the ranks a second later, by SIGTERM."""
     assert_blamed(told(tmp_path, "kill", call, launcher=()), "kill")
+
+
+LATE = """
+import threading, time
+import hocket
+
+comm = hocket.init()
+comm.barrier()
+if comm.rank == 1:
+    reader = threading.Thread(target=lambda: 1 / 0, name="reader")
+    reader.start()
+    reader.join()
+    while comm.status is None:
+        time.sleep(0.01)
+else:
+    try:
+        comm.barrier(deadline=1.5)
+    except hocket.DeadlineExceeded as error:
+        print(error)
+"""
+
+
+def test_a_late_rank_is_told_with_what_its_thread_has_raised():
+    output = run_job(2, "-c", LATE).stdout
+    assert "(finished), its thread reader raised ZeroDivisionError: division by zero; give a longer" in output
+    assert "Exception in thread reader" in output  # Python's own text is printed, too

@@ -1,6 +1,5 @@
 """Joining by a process group of the user's own, by MPI's and by PyTorch's."""
 
-import os
 import shutil
 import socket
 import subprocess
@@ -8,10 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import outputs_of, start, with_package
 
 import hocket
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent)}
+ENVIRONMENT = with_package()
 
 # A process group over a socket a rank to rank 0, of which hocket knows nothing.
 GROUP = """
@@ -87,26 +87,11 @@ def run_group(size, program):
     for rank in range(size):
         mine = [pair[0] for pair in pairs] if rank == 0 else [pairs[rank - 1][1]]
         descriptors = [each.fileno() for each in mine]
-        ranks.append(
-            subprocess.Popen(
-                [sys.executable, "-c", GROUP + program, str(rank), str(size)]
-                + [str(fd) for fd in descriptors],
-                env=ENVIRONMENT,
-                pass_fds=descriptors,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
-        )
+        ranks.append(start("-c", GROUP + program, rank, size, *descriptors, pass_fds=descriptors))
     for pair in pairs:
         pair[0].close()
         pair[1].close()
-    try:
-        return [rank.communicate(timeout=50)[0] for rank in ranks]
-    finally:
-        for rank in ranks:
-            rank.kill()
-            rank.wait()
+    return outputs_of(ranks)
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
@@ -287,21 +272,5 @@ print("right")
 
 def test_a_group_of_torch_distributed(tmp_path):
     pytest.importorskip("torch")
-    command = [sys.executable, "-c", TORCH_PROGRAM]
-    ranks = [
-        subprocess.Popen(
-            [*command, str(rank), "3", str(tmp_path / "meet")],
-            env=ENVIRONMENT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for rank in range(3)
-    ]
-    try:
-        outputs = [rank.communicate(timeout=50)[0] for rank in ranks]
-        assert all("right" in output for output in outputs), outputs
-    finally:
-        for rank in ranks:
-            rank.kill()
-            rank.wait()
+    outputs = outputs_of([start("-c", TORCH_PROGRAM, rank, 3, tmp_path / "meet") for rank in range(3)])
+    assert all("right" in output for output in outputs), outputs

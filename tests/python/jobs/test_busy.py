@@ -1,16 +1,15 @@
 """A crowd of busy processes beside two hosts, for a moment; tools/speed/busy_neighbours.py takes longer."""
 
-import ctypes.util
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from processes import needs_ucx
 
 TOOL = Path(__file__).parents[3] / "tools" / "speed" / "busy_neighbours.py"
 
 
-@pytest.mark.skipif(ctypes.util.find_library("ucp") is None, reason="there is no UCX here")
+@needs_ucx
 def test_nobody_is_taken_for_dead_who_is_only_slow():
     # However slow they are: the calls have the time that they need, and so has their end.
     done = subprocess.run(

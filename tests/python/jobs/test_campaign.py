@@ -9,8 +9,8 @@ from pathlib import Path
 
 import hocket_command
 import pytest
-from gpu_ranks import FAKE, PACKAGE
-
+from gpu_ranks import FAKE
+from processes import PACKAGE, with_package
 
 TOOLS = Path(__file__).parents[3] / "tools" / "faults"
 SUPPORT = Path(__file__).parents[1] / "support"
@@ -32,13 +32,12 @@ def run(*arguments, places=PLACES, **more):
     return subprocess.run(
         [sys.executable, str(TOOLS / "chaos.py"), "campaign", *arguments,
          *[word for place in places for word in ("--place", place)]],
-        env={**os.environ, "PYTHONPATH": str(PACKAGE),
-             "PATH": f"{Path(hocket_command.find()).parent}:{os.environ['PATH']}", **more},
+        env={**with_package(PATH=f"{Path(hocket_command.find()).parent}:{os.environ['PATH']}"), **more},
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         timeout=58, check=False)
 
 
-@pytest.mark.parametrize("place, seed", [("threads", 5), ("shm", 5), ("pretended", 36)])
+@pytest.mark.parametrize("place, seed", [("threads", 5), ("shm", 7), ("pretended", 36)])
 def test_every_harm_ends_as_it_must(place, seed, tmp_path):
     done = run("--seed", str(seed), "--job", "0", "--log", str(tmp_path / "log"), places=[place])
     if "this machine has none of those places" in done.stdout:
@@ -78,18 +77,6 @@ def test_every_harm_ends_as_it_must_on_a_gpu_that_ranks_share(tmp_path):
     assert {line["place"] for line in lines} == {"gpus"}
 
 
-# Jobs in which something was wrong: seed, job.
-@pytest.mark.parametrize("seed, job", [
-    # A rank that holds its host's lane is stopped. Other ranks of its host were named as missing.
-    (410153, 2),
-])
-def test_jobs_that_went_wrong_once(seed, job):
-    done = run("--seed", str(seed), "--job", str(job))
-    if "namespaces" not in done.stdout.splitlines()[0]:
-        pytest.skip("the job needs the places that it was drawn from")
-    assert done.returncode == 0, done.stdout
-
-
 def round_of(harm, victims=(1,)):
     return plans.Round(0, harm, (0, 1, 2), victims, "duplicate", (), (), (), 0.0)
 
@@ -107,6 +94,9 @@ def test_the_judge_takes_what_must_come():
     assert not plans.judge(round_of("stop"), 0, late, {0: late, 2: said("DeadlineExceeded")})
     refused = said("InvalidArgument", text=plans.REASON, then="right")
     assert not plans.judge(round_of("refuse()"), 0, refused, {})
+    for took, text in ((0.1, "rank 1 of 3 was killed"), (6.1, "rank 1 of 3 had not come")):
+        failed = said("RendezvousError", joined_for=took, text=text)
+        assert not plans.judge(round_of("killed in init"), 0, failed, {})
     # A rank that returns early closes its communicators, and then leaves. Other ranks may hear of
     # either first.
     for kind, text in (("PeerDied", plans.LEFT), ("Aborted", plans.CLOSED)):
@@ -134,6 +124,11 @@ def test_the_judge_takes_what_must_come():
     ("stop", said("DeadlineExceeded", missing=[])),
     ("stop", said("DeadlineExceeded", missing=[1, 2])),  # one of them was there
     ("none", said("!WrongResult")),
+    ("slow operator", said("DeadlineExceeded")),
+    ("operator beyond the deadline", said("right")),
+    ("suspension", said("DeadlineExceeded")),
+    ("killed in init", said("RendezvousError", joined_for=0.1, text="rank 2 of 3 was killed")),
+    ("killed in init", said("RendezvousError", joined_for=6.1, text="rank 1 of 3 was killed")),
 ])
 def test_the_judge_finds_what_must_not_come(harm, end):
     others = {0: end, 2: said("DeadlineExceeded", entered=10.01)}
@@ -157,15 +152,28 @@ def test_the_judge_wants_one_part_which_is_the_greater(rebuilt, is_right):
     assert bool(plans.judge_parts(round_of("messages cut"), rebuilt)) != is_right
 
 
-@pytest.mark.parametrize("harm", plans.CARRIERS)
-def test_single_carriers_are_cut(harm, tmp_path):
+@pytest.mark.parametrize("harm, place", [
+    *((harm, "pretended") for harm in plans.CARRIERS),
+    ("slow operator", "threads"), ("operator beyond the deadline", "shm"), ("suspension", "pretended"),
+    ("killed in init", "shm"), ("killed in init", "pretended"),
+    # A rank that holds its host's lane is stopped. Other ranks of its host were named as missing once.
+    ("stop", "namespaces"),
+])
+def test_a_harm_alone_ends_as_it_must(harm, place, tmp_path):
     done = run("--seed", "850469", "--minutes", "0.08", "--harm", harm, "--log", str(tmp_path / "log"),
-               places=["pretended"])
+               places=[place])
     if "this machine has none of those places" in done.stdout:
         pytest.skip(done.stdout.splitlines()[-1])
     assert done.returncode == 0, done.stdout
     lines = list(campaign_tables.read([tmp_path / "log"]))
     assert lines and {line["harm"] for line in lines} == {harm}
+
+
+def test_a_harm_comes_only_to_places_that_know_it():
+    for harm, place in (("killed in init", "threads"), ("suspension", "threads"), ("circle", "pretended"),
+                        ("kill", "mpi"), ("other root", "mpi"), ("messages cut", "shm")):
+        assert not plans.may_come(harm, place)
+        assert any(plans.may_come(harm, other) for other in plans.PLACES)
 
 
 def test_a_plan_is_the_same_for_all_and_leaves_the_dead_out():
@@ -196,7 +204,7 @@ def test_the_tables_are_made_of_the_log(tmp_path):
     assert "| kill | shm | 1 | 1, 2 | rank N ended with Aborted |" in text
 
 
-# A gdb that hangs, with a child that keeps its output open; that fails; that says what is no text;
+# A gdb that hangs, with a child that keeps its output open; that fails; that prints bytes that are no text;
 # that cannot be started.
 @pytest.mark.parametrize(("gdb", "expected"), [
     ("echo 'Thread 1'; sleep 300 & sleep 300", r"Thread 1\n\(gdb was not through within 0.5 s\)"),

@@ -8,18 +8,15 @@ from pathlib import Path
 
 import hocket_command
 import pytest
-
-import hocket
+from processes import with_package
 
 CHAOS = Path(__file__).parents[3] / "tools" / "faults" / "chaos.py"
 
 
 def run(*arguments):
-    package = str(Path(hocket.__file__).parent.parent)
     return subprocess.run(
         [sys.executable, str(CHAOS), "--slack", "20", *arguments],
-        env={**os.environ, "PYTHONPATH": package,
-             "PATH": f"{Path(hocket_command.find()).parent}:{os.environ['PATH']}"},
+        env=with_package(PATH=f"{Path(hocket_command.find()).parent}:{os.environ['PATH']}"),
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         timeout=58, check=False)
 

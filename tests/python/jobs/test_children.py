@@ -1,15 +1,12 @@
 """Children of ranks inherit a rank's variables. The error says that they are children."""
 
-import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import hocket_command
 import pytest
-
-import hocket
+from processes import with_package
 
 POOL = """
 import multiprocessing, sys
@@ -70,13 +67,9 @@ comm.barrier()
 """
 
 
-def environment():
-    return {**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent)}
-
-
 def run(path, program, *arguments, launcher=("run", "-n", "2", "--")):
     path.write_text(program)
-    return hocket_command.run(*launcher, sys.executable, str(path), *arguments, env=environment())
+    return hocket_command.run(*launcher, sys.executable, str(path), *arguments, env=with_package())
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
@@ -140,7 +133,7 @@ def test_a_child_of_the_only_rank_is_told(tmp_path, program, variables):
     else:
         path.write_text(program)
         done = subprocess.run([sys.executable, str(path), "inherited"], capture_output=True,
-                              text=True, timeout=50, env={**environment(), **variables})
+                              text=True, timeout=50, env={**with_package(), **variables})
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("is a child of rank 0") == 1, done.stdout
 
@@ -149,7 +142,7 @@ def test_a_child_of_no_rank_has_a_world_of_its_own(tmp_path):
     path = tmp_path / "none.py"
     path.write_text(STARTS)
     done = subprocess.run([sys.executable, str(path), "inherited"], capture_output=True, text=True,
-                          timeout=50, env=environment())
+                          timeout=50, env=with_package())
     assert done.returncode == 0 and done.stdout.split() == ["1"], done.stdout + done.stderr
 
 
@@ -167,7 +160,7 @@ def test_another_launcher_within_a_rank_is_told(mpirun):
     program = "import hocket; print('world of', hocket.init(timeout=30).size)"
     more = ["--allow-run-as-root", "--oversubscribe"] if mpirun == "mpirun.openmpi" else []
     done = hocket_command.run("run", "-n", 1, "--", mpirun, *more, "-n", "2", sys.executable, "-c",
-                              program, env=environment())
+                              program, env=with_package())
     said = done.stdout + done.stderr
     assert done.returncode != 0 and "world of" not in said, said
     assert "is a child of rank 0 of `hocket run`, not a rank" in said, said
@@ -182,6 +175,6 @@ def test_a_job_within_another_launchers_rank_works(mpirun):
     done = subprocess.run(
         [mpirun, *more, "-n", "1", hocket_command.find(), "run", "-n", "2", "--",
          sys.executable, "-c", program],
-        env=environment(), capture_output=True, text=True, timeout=50,
+        env=with_package(), capture_output=True, text=True, timeout=50,
     )
     assert done.returncode == 0 and done.stdout.count("world of 2") == 2, done.stdout + done.stderr

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from helpers import run_job
+from processes import run_job
 
 RANK = """
 import json, sys

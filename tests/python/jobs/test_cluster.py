@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers import ROOT
+from processes import PACKAGE, is_running, with_package
 
 import hocket
 
@@ -262,6 +263,31 @@ def test_a_rank_that_is_killed_between_cells(cluster):
     assert cluster.run(total, 0)[0][0] == 3.0
 
 
+def stops_itself(comm, ranks, call):
+    if comm.rank in ranks:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    getattr(comm, call, str)()
+
+
+@pytest.mark.parametrize(
+    ("ranks", "call"), [([1], "barrier"), ([1], "no call"), ([0, 1], "barrier"), ([0, 1], "no call")]
+)
+def test_a_rank_that_is_stopped_is_named_within_the_deadline(monkeypatch, ranks, call):
+    monkeypatch.setenv("HOCKET_DEADLINE", "1")
+    with hocket.Cluster(2) as cluster:
+        pids = cluster.pids
+        with pytest.raises(hocket.DeadlineExceeded) as caught:
+            cluster.run(stops_itself, ranks, call)
+        assert list(caught.value.missing) == ranks
+        for rank in ranks:
+            assert re.search(rf"rank {rank} \(pid {pids[rank]}\) .*stopped", str(caught.value))
+        with pytest.raises(RuntimeError, match=r"cluster.restart\(\) replaces it"):
+            cluster.run(total, 0)
+        cluster.restart()
+        assert cluster.run(total, 0)[0][0] == 1.0
+        assert [old != new for old, new in zip(pids, cluster.pids)] == [r in ranks for r in range(2)]
+
+
 @pytest.mark.parametrize("n", [0, -1, 2.0, "2"])
 def test_clusters_of_a_number_that_is_none(n):
     with pytest.raises((hocket.InvalidArgument, TypeError)):
@@ -302,20 +328,13 @@ def test_no_orphans(cell, end):
     prepare = "threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGKILL]).start()" if waits else ""
     program = ENDS.format(prepare=prepare, cell=cell, end=end)
     done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, timeout=50,
-                          env={**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent)})
+                          env=with_package())
     pids = [int(pid) for pid in done.stdout.splitlines()[0].split()]
     assert len(pids) == 2
     until = time.monotonic() + 30
     while left := [pid for pid in pids if is_running(pid)]:
         assert time.monotonic() < until, left
         time.sleep(0.05)
-
-
-def is_running(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
 
 
 def cells_of(notebook):
@@ -333,7 +352,7 @@ def test_the_notebook_in_a_kernel(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "--output-dir", tmp_path,
          NOTEBOOK],
-        env={**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent)},
+        env=with_package(),
         capture_output=True, text=True, timeout=55)
     assert done.returncode == 0, done.stderr
     shown, found = (dict(cells_of(json.loads(path.read_text())))
@@ -547,7 +566,7 @@ def test_what_ranks_have_started_ends_with_a_program_that_is_killed(tmp_path, ho
     program = tmp_path / "program.py"
     folder = str(Path(__file__).parent)
     program.write_text(KILLED.format(folder=folder, how=how, number=int(number), meanwhile=meanwhile))
-    paths = [str(Path(hocket.__file__).parent.parent), str(Path(folder).parent / "support")]
+    paths = [str(PACKAGE), str(Path(folder).parent / "support")]
     done = subprocess.run([sys.executable, program], stdout=subprocess.PIPE, text=True, timeout=50,
                           env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)})
     assert done.returncode == -number
@@ -598,7 +617,7 @@ with hocket.Cluster(2) as cluster:
 def test_without_cloudpickle_the_package_is_named():
     done = subprocess.run([sys.executable, "-c", NOT_FOUND], text=True, timeout=50,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          env={**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent)})
+                          env=with_package())
     assert done.returncode == 0, done.stdout
 
 

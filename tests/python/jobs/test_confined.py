@@ -12,12 +12,10 @@ import time
 from pathlib import Path
 
 import pytest
-from helpers import free_address
+from processes import free_address, with_package
 
-import hocket
 from hocket._command import find_command
 
-PACKAGE = str(Path(hocket.__file__).parent.parent)
 COMMAND = Path(find_command()).resolve()
 REFUSING = COMMAND.parent.parent / "refusing" / "refusing"
 
@@ -67,7 +65,7 @@ print("done", comm.rank, flush=True)
 
 def run(command, **options):
     """Runs it to its end; its output, standard error among it, as text."""
-    environment = {**os.environ, "PYTHONPATH": PACKAGE, **options.pop("env", {})}
+    environment = with_package(**options.pop("env", {}))
     return subprocess.run(
         [*map(str, command)],
         env={name: value for name, value in environment.items() if value is not None},
@@ -273,7 +271,7 @@ def test_ranks_in_their_own_namespaces_of_processes():
     """Numbers of processes mean something else in each, or nothing: here each rank is process 1."""
     space = in_namespace("--pid", "--fork", "--mount-proc", "--kill-child")
     address = free_address()
-    environment = {**os.environ, "PYTHONPATH": PACKAGE, "HOCKET_TRUST_NETWORK": "1"}
+    environment = with_package(HOCKET_TRUST_NETWORK="1")
     ranks = [
         subprocess.Popen(
             [*space, sys.executable, "-c", IN_PIECES, str(rank), address],

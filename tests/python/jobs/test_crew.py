@@ -58,6 +58,25 @@ def close_output(_member):
     time.sleep(1)
 
 
+def print_half_a_character(_member, at_end):
+    os.write(1, "é".encode()[:1])
+    if at_end:
+        os._exit(0)
+
+
+def print_the_other_half(_member):
+    os.write(1, "é".encode()[1:])
+
+
+def test_a_character_may_come_in_two_pieces(crew):
+    crew[0].send(*task(print_half_a_character, False))
+    assert events(crew, "message")[0] == "done"
+    crew[0].send(*task(print_the_other_half))
+    assert events(crew, "output") == "é"
+    crew[0].send(*task(print_half_a_character, True))
+    assert events(crew, "output") == "\ufffd"
+
+
 def test_a_stopped_member_holds_up_nobody(crew):
     crew[0].send(*task(measure, b""))
     assert events(crew, "message")[:1] == ("done",)

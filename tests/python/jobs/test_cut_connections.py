@@ -1,13 +1,11 @@
 """Connections between pretended hosts that break while both ranks go on living."""
 
-import ctypes.util
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import hocket_command
-import pytest
+from processes import needs_ucx
 
 HOCKET = hocket_command.find()
 TOOLS = Path(__file__).parents[3] / "tools" / "faults"
@@ -42,7 +40,7 @@ else:
 """
 
 
-@pytest.mark.skipif(ctypes.util.find_library("ucp") is None, reason="there is no UCX here")
+@needs_ucx
 def test_what_a_broken_connection_has_swallowed_is_not_waited_for(tmp_path):
     done = subprocess.run(
         [HOCKET, "run", "-n", "2", "--keep-going", "--", sys.executable, "-c", PROGRAM, str(TOOLS),

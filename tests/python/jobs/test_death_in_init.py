@@ -9,8 +9,11 @@ from pathlib import Path
 
 import hocket_command
 import pytest
+from processes import with_package
 
-import hocket
+from hocket._command import find_command
+
+REFUSING = Path(find_command()).resolve().parent.parent / "refusing" / "refusing"
 
 # The error text shows whether a death ended the wait, or this timeout.
 PATIENCE = 15
@@ -56,16 +59,19 @@ except (hocket.Error, MemoryError) as error:
 
 
 def environment():
-    package = str(Path(hocket.__file__).parent.parent)
-    return {**os.environ, "PYTHONPATH": package, "HOCKET_SEGMENT_GIB": "1"}
+    return with_package(HOCKET_SEGMENT_GIB="1")
 
 
-def by_hand(moment, victim):
-    """Returns each rank's exit code and output. Only the store knows the others' processes."""
+def by_hand(moment, victim, wrapper=()):
+    """Returns each rank's exit code and output. Only the store knows the others' processes.
+
+    The victim is run by `wrapper`.
+    """
     address = f"unix:hocket-death-{os.getpid()}-{time.monotonic_ns()}"
     ranks = [
         subprocess.Popen(
-            [sys.executable, "-c", RANK, moment, str(rank), address, str(victim)],
+            [*(wrapper if rank == victim else ()), sys.executable, "-c", RANK, moment, str(rank), address,
+             str(victim)],
             env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )
         for rank in range(SIZE)
@@ -112,15 +118,20 @@ def test_the_others_hear_of_it(start, victim, moment):
             continue  # the victim was dead before anybody could know of it
         assert "had not come" not in words, (moment, ends)
         assert "deadline" not in words.lower(), (moment, ends)
+        assert "came without one" not in words, (moment, ends)  # a descriptor that its own limit has cut off
         assert f"rank {victim}" in words, (moment, ends)
         if moment.startswith("killed"):
-            # The store may go with its rank 0 before it is known who served it.
-            assert "KILL" in words or (start is by_hand and victim == 0), (moment, ends)
+            # The store may go with its rank 0 before it is known who served it. The manner is not
+            # always known in time: docs/errors.md, PeerDied.
+            is_told = "KILL" in words or "died while it was needed" in words
+            assert is_told or (start is by_hand and victim == 0), (moment, ends)
 
 
 @pytest.mark.parametrize("victim", [0, 2])
 def test_a_rank_that_fails_by_itself_says_why(victim):
-    ends = by_hand("memory:24", victim)
+    if not REFUSING.exists():
+        pytest.skip(f"{REFUSING} is not built")
+    ends = by_hand("none", victim, [REFUSING, "set_robust_list=EPERM", "--"])
     reason = ends[victim][1].partition(" ")[2]
     assert reason, ends
     for rank, (_, words) in enumerate(ends):

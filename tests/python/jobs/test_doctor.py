@@ -278,3 +278,10 @@ def test_a_blas_with_the_kernels_of_an_old_processor_is_told_of(tmp_path):
     assert old["version"] == "0.3.21 Prescott"
     knows_avx2 = " avx2 " in pathlib.Path("/proc/cpuinfo").read_text()
     assert ("OPENBLAS_CORETYPE=HASWELL" in old["note"]) == knows_avx2
+
+
+@pytest.mark.parametrize("name, variable", [("FFTW", "HOCKET_FFT_LIBRARY"), ("BLAS", "HOCKET_BLAS_LIBRARY")])
+def test_a_library_that_no_setting_knows_is_told_of(name, variable):
+    _, machine = report(env={variable: "abacus"})
+    (library,) = [entry for entry in machine["libraries"] if entry["name"] == name]
+    assert f"{variable}=abacus" in library["note"]

@@ -6,23 +6,9 @@ import sys
 
 import hocket_command
 import pytest
-import ssh_hosts
+from ssh_hosts import hosts, needs_sshd, nothing_left  # noqa: F401: fixtures
 
-WHY_NOT = ssh_hosts.why_not()
-pytestmark = pytest.mark.skipif(WHY_NOT != "", reason=WHY_NOT or "-")
-
-
-@pytest.fixture(scope="module")
-def hosts(tmp_path_factory):
-    made = ssh_hosts.SshHosts(tmp_path_factory.mktemp("hosts"), "abc")
-    yield made
-    made.close()
-
-
-@pytest.fixture(autouse=True)
-def nothing_left(hosts):
-    yield
-    hosts.await_nothing_left()
+pytestmark = needs_sshd
 
 
 def examine(hosts, *options, names="a,b", **settings):
@@ -134,10 +120,7 @@ def test_a_smaller_mtu_on_the_way_is_told(hosts):
 
 
 def test_a_name_that_means_loopback_on_its_own_host_is_told(hosts, tmp_path):
-    own = tmp_path / "hosts-of-a"
-    hosts.write_names({"a": "127.0.1.1", "b": hosts.address("b")}, own)
-    hosts.start_sshd("a", files={"/etc/hosts": own}, port=2222)
-    hosts.start_sshd("b", port=2222)
+    hosts.start_where_a_is_loopback_to_itself(tmp_path, 2222)
     code, found = examine(hosts, "--launcher", "ssh -p 2222")
     assert code == 0 and all(ways(found).values())
     mend = told(found, "on a its own name means 127.0.1.1", "hocket uses 10.78.0.2")

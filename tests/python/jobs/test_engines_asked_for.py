@@ -3,7 +3,7 @@
 import ctypes.util
 
 import pytest
-from helpers import run_job
+from processes import run_job
 
 PROGRAM = """
 import os, sys

@@ -10,10 +10,7 @@ import time
 
 import hocket_command
 import pytest
-import ssh_hosts
-
-WHY_NOT = ssh_hosts.why_not()
-needs_sshd = pytest.mark.skipif(WHY_NOT != "", reason=WHY_NOT or "-")
+from ssh_hosts import hosts, needs_sshd, nothing_left  # noqa: F401: fixtures
 
 PROGRAM = r"""
 import sys
@@ -30,20 +27,6 @@ PACKAGE = os.environ.get("PYTHONPATH", "")
 
 
 STAYS = ["--", "sh", "-c", "trap '' TERM HUP INT; sleep 986 & while :; do sleep 985; done"]
-
-
-@pytest.fixture(scope="module")
-def hosts(tmp_path_factory):
-    made = ssh_hosts.SshHosts(tmp_path_factory.mktemp("hosts"), "abc")
-    yield made
-    made.close()
-
-
-@pytest.fixture(autouse=True)
-def nothing_left(request):
-    yield
-    if "hosts" in request.fixturenames:
-        request.getfixturevalue("hosts").await_nothing_left()
 
 
 def python(program, *arguments):
@@ -370,10 +353,7 @@ def test_a_host_that_does_not_answer_is_told_when_the_time_is_over(hosts):
 
 @needs_sshd
 def test_a_first_host_whose_name_means_loopback_there_is_met_all_the_same(hosts, tmp_path):
-    own = tmp_path / "hosts-of-a"
-    hosts.write_names({"a": "127.0.1.1", "b": hosts.address("b")}, own)
-    hosts.start_sshd("a", files={"/etc/hosts": own}, port=2222)
-    hosts.start_sshd("b", port=2222)
+    hosts.start_where_a_is_loopback_to_itself(tmp_path, 2222)
     other = ["run", "-v", "--launcher", "ssh -p 2222", "--hosts", "a:1,b:1"]
     code, out, err = hosts.run(*other, *python(PROGRAM))
     assert code == 0 and out.count("hosts [0, 1] 1") == 2 and "they meet at 10.78.0.2:" in err, (out, err)

@@ -9,9 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from helpers import free_address
-
-import hocket
+from processes import free_address, start
 
 PROGRAM = Path(__file__).parents[1] / "support" / "interrupted_ranks.py"
 RANKS = 3
@@ -19,26 +17,19 @@ KINDS = [
     "barrier", "all_reduce", "long all_reduce", "prepared", "wait", "wait with a timeout",
     "synchronize", "behind another", "recv", "recv from any", "recv_async", "send", "exchange",
     "objects", "broadcast_object", "duplicate", "rebuild", "symmetric", "init",
-    "init without a store", "store", "pool", "threads",
+    "init without a store", "store", "pool", "threads", "wait any", "await", "receives",
 ]
 
 
 def start_ranks(arguments):
     """Ranks in a process group of their own, as a terminal has them."""
-    package = str(Path(hocket.__file__).parent.parent)
     address = free_address()
     ranks = []
     for rank in range(RANKS):
         leader = ranks[0].pid if ranks else 0
         ranks.append(
-            subprocess.Popen(
-                [sys.executable, str(PROGRAM), str(rank), str(RANKS), address, *arguments],
-                env={**os.environ, "PYTHONPATH": package},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                preexec_fn=lambda leader=leader: os.setpgid(0, leader),
-            )
+            start(PROGRAM, rank, RANKS, address, *arguments,
+                  preexec_fn=lambda leader=leader: os.setpgid(0, leader))
         )
     return ranks
 
@@ -66,7 +57,7 @@ def test_ctrl_c_is_a_keyboard_interrupt_in_every_wait(part):
 
 def test_ctrl_c_that_comes_to_one_rank_after_the_other():
     """As a launcher passes it on: the first one's Aborted is quicker than the next one's signal."""
-    kinds = ["barrier", "all_reduce", "wait", "recv", "objects", "symmetric"]
+    kinds = ["barrier", "all_reduce", "wait", "recv", "objects", "symmetric", "wait any", "await", "receives"]
     ranks = start_ranks(kinds)
     try:
         for kind in kinds:

@@ -6,12 +6,11 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import hocket_command
 import numpy as np
 import pytest
-from helpers import free_address, run_job
+from processes import free_address, run_job, with_package
 
 import hocket
 
@@ -28,17 +27,13 @@ except KeyboardInterrupt:
 """
 
 
-def environment():
-    return {**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent)}
-
-
 @pytest.mark.parametrize("rank", [0, 1])  # waits for rank 1; finds no server
 @pytest.mark.parametrize("unix", [False, True])
 def test_ctrl_c_breaks_joining(rank, unix):
     address = f"unix:hocket-joining-{os.getpid()}-{rank}" if unix else free_address()
     joiner = subprocess.Popen(
         [sys.executable, "-c", JOINS, str(rank), address],
-        env=environment(),
+        env=with_package(),
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -65,7 +60,7 @@ hocket.init(timeout=1000)
 
 def test_ctrl_c_ends_a_job_that_is_joining():
     job = hocket_command.start("run", "-n", 2, "--no-prefix", "--", sys.executable, "-c", LATE,
-                               env=environment())
+                               env=with_package())
     assert sorted(job.stdout.readline() for _ in range(2)) == ["joining\n", "late\n"]
     time.sleep(0.2)
     job.send_signal(signal.SIGINT)
@@ -98,12 +93,11 @@ except hocket.RendezvousError as error:
 
 def test_who_waits_for_long_says_for_whom():
     """Rank 0 of one job waits for the others; rank 1 of another for rank 0, which serves the store."""
-    package = str(Path(hocket.__file__).parent.parent)
     addresses = [free_address(), free_address()]
     waiting = [
         subprocess.Popen(
             [sys.executable, "-c", WAITS, str(rank), address],
-            env={**os.environ, "PYTHONPATH": package},
+            env=with_package(),
             stderr=subprocess.PIPE,
             text=True,
         )

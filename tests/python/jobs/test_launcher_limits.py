@@ -5,19 +5,13 @@ import resource
 import socket
 import subprocess
 import sys
-from pathlib import Path
 
 import hocket_command
 import pytest
-
-import hocket
+from processes import with_package
 
 MIB = 1 << 20
 HELLO = "import hocket; c = hocket.init(timeout=20); c.barrier(); print('hello', c.rank)"
-
-
-def environment():
-    return {**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent)}
 
 
 def run(arguments, limits=(), closed=(), **user):
@@ -28,7 +22,7 @@ def run(arguments, limits=(), closed=(), **user):
             os.close(fd)
 
     return subprocess.run(
-        [hocket_command.find(), "run", *arguments], env=environment(), preexec_fn=prepare,
+        [hocket_command.find(), "run", *arguments], env=with_package(), preexec_fn=prepare,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         timeout=50, check=False, **user,
     )
@@ -40,6 +34,11 @@ LIMITS = [
     ("files of 31 bytes", [(resource.RLIMIT_FSIZE, 31)], "ulimit -f"),
     ("small files", [(resource.RLIMIT_FSIZE, 64 << 10)], "ulimit -f"),
     ("files below the shared memory", [(resource.RLIMIT_FSIZE, 64 * MIB)], "ulimit -f"),
+    *((f"a stack of {kib} KiB", [(resource.RLIMIT_STACK, kib << 10)], "ulimit -s")
+      for kib in (24, 32, 64, 96, 127, 128, 192, 256)),
+    ("no locked memory", [(resource.RLIMIT_MEMLOCK, 0)], "ulimit -l"),
+    ("a second of the processor", [(resource.RLIMIT_CPU, 1)], "SIGXCPU"),
+    ("10 MiB of data", [(resource.RLIMIT_DATA, 10 * MIB)], "-d"),
     *((f"{number} descriptors", [(resource.RLIMIT_NOFILE, number)], "ulimit -n")
       for number in (4, 6, 8, 12, 16, 24, 32)),
 ]
@@ -84,7 +83,7 @@ def test_output_beyond_the_limit_of_files_is_told(tmp_path):
         done = subprocess.run(
             [hocket_command.find(), "run", "-n", "1", "--", sys.executable, "-c",
              "print('x' * 100_000)"],
-            env=environment(), stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE,
+            env=with_package(), stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE,
             text=True, timeout=50, check=False,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
         )

@@ -1,19 +1,15 @@
 """Waits to meet: what can never come ends at once, and what may come is named after ten seconds."""
 
-import os
 import shutil
 import socket
 import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import hocket_command
 import pytest
-from helpers import free_address
-
-import hocket
+from processes import free_address, with_package
 
 KEY = bytes(32)
 WATCHDOG = 50
@@ -24,13 +20,9 @@ hocket.init(rank=int(sys.argv[1]), size=2, address=sys.argv[2], key=bytes(32), t
 """
 
 
-def environment():
-    return {**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent)}
-
-
 def join(rank, address, timeout):
     return subprocess.Popen([sys.executable, "-c", JOINS, str(rank), address, str(timeout)],
-                            env=environment(), stderr=subprocess.PIPE, text=True)
+                            env=with_package(), stderr=subprocess.PIPE, text=True)
 
 
 def takes_and_is_silent(server):
@@ -51,7 +43,7 @@ def takes_nothing(server):
 
 @pytest.mark.parametrize("holds", [takes_and_is_silent, takes_nothing])
 def test_a_port_that_a_silent_program_holds(holds):
-    """Rank 0, which was to serve there, gives up; rank 1 says for what it waits."""
+    """Rank 0, which should serve there, gives up. Rank 1 says that it waits for the store."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         holds(server)
         address = f"127.0.0.1:{server.getsockname()[1]}"
@@ -69,7 +61,7 @@ def test_a_launcher_whose_other_host_is_absent_says_so(tmp_path, node):
     (tmp_path / "key").chmod(0o600)
     job = hocket_command.start(
         "run", "-n", 1, "--nnodes", 2, "--node-rank", node, "--rendezvous", free_address(), "--key",
-        str(tmp_path / "key"), "--join-timeout", 13, "--", "true", env=environment(),
+        str(tmp_path / "key"), "--join-timeout", 13, "--", "true", env=with_package(),
     )
     _, errors = job.communicate(timeout=WATCHDOG)
     assert job.returncode != 0
@@ -96,7 +88,7 @@ def test_a_job_of_one_host_needs_no_network(ranks):
     done = subprocess.run(
         [*NO_NETWORK, hocket_command.find(), "run", "-n", str(ranks), "--", sys.executable,
          "-c", program],
-        env=environment(), capture_output=True, text=True, timeout=WATCHDOG, check=False,
+        env=with_package(), capture_output=True, text=True, timeout=WATCHDOG, check=False,
     )
     assert done.returncode == 0 and done.stdout.count("all are there") == ranks, done.stderr
 
@@ -107,7 +99,7 @@ def test_loopback_that_is_down_ends_the_wait(rank):
     began = time.monotonic()
     done = subprocess.run(
         [*NO_NETWORK, sys.executable, "-c", JOINS, str(rank), "127.0.0.1:4711", "300"],
-        env=environment(), capture_output=True, text=True, timeout=WATCHDOG, check=False,
+        env=with_package(), capture_output=True, text=True, timeout=WATCHDOG, check=False,
     )
     assert done.returncode == 1 and "loopback interface is down" in done.stderr, done.stderr
     assert time.monotonic() - began < WATCHDOG
@@ -129,7 +121,7 @@ def test_newcomers_say_for_what_they_wait(tmp_path):
         newcomers = [
             subprocess.Popen(
                 [sys.executable, "-c", f"import hocket; hocket.init(join={address!r}, timeout=23)"],
-                env={**environment(), "HOCKET_KEY_FILE": key}, stderr=subprocess.PIPE, text=True)
+                env={**with_package(), "HOCKET_KEY_FILE": key}, stderr=subprocess.PIPE, text=True)
             for address in says
         ]
         for newcomer, (address, word) in zip(newcomers, says.items()):

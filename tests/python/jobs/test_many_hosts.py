@@ -56,7 +56,7 @@ if deed:
                 print("later", str(later).replace(chr(10), " "), flush=True)
                 break
         time.sleep(0.002)
-    # Whoever knows stays until all do: it may be the only one who can tell.
+    # A rank that knows stays until all do: it may be the only one that can tell them.
     while "MANNER" in os.environ and os.path.exists(os.environ["GO"]):
         time.sleep(0.005)
     if "REBUILD" in os.environ:

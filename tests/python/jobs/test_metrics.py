@@ -3,27 +3,25 @@ them.
 """
 
 import json
-import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 import urllib.error
 import urllib.request
-from contextlib import contextmanager
 from pathlib import Path
 
+import hocket_command
 import pytest
-from helpers import ROOT, find_command, free_address
+from helpers import ROOT
+from processes import BUILD, free_address
 
 import hocket
+from hocket._command import find_command
 
 SUPPORT = Path(__file__).parents[1] / "support"
-BUILD = Path(hocket.__file__).parent.parent.parent
 
 PROGRAM = """
 import time
@@ -55,23 +53,8 @@ comm.barrier()
 """
 
 
-@contextmanager
 def job(*before, n=3, program=PROGRAM, args=(), **env):
-    package = str(Path(hocket.__file__).parent.parent)
-    process = subprocess.Popen(
-        [find_command(), "run", "-n", str(n), *before, "--", sys.executable, "-c", program, *args],
-        env={**os.environ, "PYTHONPATH": package, **env},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert "ready" in process.stdout.readline(), process.stderr.read()
-        yield process
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
+    return hocket_command.running(program, n, *before, args=args, **env)
 
 
 def read(address, path="/metrics", **headers):
@@ -113,7 +96,7 @@ def test_counts_calls_bytes_and_who_holds_up():
         assert 'call="broadcast",group="world/1"' in text or 'group="world/' in text
         assert value(text, 'hocket_holds_up_ranks{rank="0"}') == 0
         assert value(text, 'hocket_memory_bytes{kind="touched"}') > 0
-        # Time goes on for those who wait.
+        # The time of waiting calls goes on.
         first = value(text, 'hocket_waiting_seconds_total{rank="0"}')
         until = time.monotonic() + 20
         while value(read(address)[1], 'hocket_waiting_seconds_total{rank="0"}') <= first:
@@ -245,6 +228,14 @@ def test_the_first_rank_serves_where_no_launcher_does():
     with job(HOCKET_METRICS=address):
         _, text = await_metrics(address, 'hocket_ranks{state="alive"} 3')
         assert 'call="all_reduce"' in text
+
+
+@pytest.mark.parametrize("address, words", [("nowhere", "no HOST:PORT"), ("127.0.0.1:70000", "no HOST:PORT"),
+                                            ("127.0.0.1", "no HOST:PORT"), ("0.0.0.0:9464", "METRICS_TOKEN")])
+def test_an_address_that_is_none_is_refused(monkeypatch, address, words):
+    monkeypatch.setenv("HOCKET_METRICS", address)
+    with pytest.raises(hocket.InvalidArgument, match=f"HOCKET_METRICS.*{words}"):
+        hocket.init(rank=0, size=1)
 
 
 def test_a_token_is_needed_for_others():

@@ -8,10 +8,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from processes import PACKAGE, mpirun, with_package
 
-import hocket
-
-PACKAGE = Path(hocket.__file__).parent.parent
 LAUNCHERS = ["openmpi", "mpich"]
 
 
@@ -23,15 +21,9 @@ def shim(name):
 
 
 def run(name, n, program, *arguments, **environment):
-    launcher = shutil.which(f"mpirun.{name}")
-    if launcher is None:
-        pytest.skip(f"mpirun.{name} is not installed")
-    options = ["-n", str(n)]
-    if name == "openmpi":
-        options += ["--allow-run-as-root", "--oversubscribe", "--mca", "plm", "isolated"]
     job = subprocess.Popen(
-        [launcher, *options, sys.executable, "-c", program, *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": str(PACKAGE), **environment},
+        [*mpirun(name, n), sys.executable, "-c", program, *map(str, arguments)],
+        env=with_package(**environment),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -430,7 +422,7 @@ def test_hydra_introduces_ranks_that_it_takes_for_several_hosts_ranks():
     job = subprocess.run(
         ["mpirun.mpich", "-launcher", "fork", "-hosts", "localhost,127.0.0.1", "-n", "2",
          sys.executable, "-c", SMALL],
-        env={**os.environ, "PYTHONPATH": str(PACKAGE)},
+        env=with_package(),
         capture_output=True,
         text=True,
         timeout=50,
@@ -454,7 +446,7 @@ def test_pmix_introduces_ranks_that_it_takes_for_several_hosts_ranks(tmp_path, r
         ["mpirun.openmpi", "--allow-run-as-root", "--mca", "plm", "rsh", "--mca", "plm_rsh_agent",
          str(agent), "--mca", "oob_tcp_if_include", "lo", "-x", "PYTHONPATH", "-H",
          "node-a:1,node-b:1", "-n", "2", sys.executable, "-c", SMALL],
-        env={**os.environ, "PYTHONPATH": str(PACKAGE)},
+        env=with_package(),
         capture_output=True,
         text=True,
         timeout=50,

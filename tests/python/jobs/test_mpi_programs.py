@@ -1,4 +1,4 @@
-"""Programs of MPI as they are: what they find hocket's libraries by, and JAX's collectives."""
+"""Unmodified MPI programs: how they find hocket's libraries, and JAX's collectives."""
 
 import ctypes
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 import hocket_command
 import numpy as np
 import pytest
-from helpers import free_address, run_job
+from processes import free_address, run_job
 
 import hocket.mpi
 

@@ -3,18 +3,15 @@ MPI.
 """
 
 import os
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import run_job, threads
+from helpers import threads
+from processes import PACKAGE, run_job, run_over_mpi
 
 import hocket
-
-PACKAGE = Path(hocket.__file__).parent.parent
 
 # `python -c PROGRAM HOSTS ENGINE...`: on as many pretended hosts; 0 for the one there is.
 PROGRAM = """
@@ -118,31 +115,18 @@ def environment():
         [str(PACKAGE), *(path for path in sys.path if path)])}  # fmt: skip
 
 
-def require_all(job):
-    assert job.returncode == 0, job.stdout
+def require_all(output):
     for rank in range(3):
-        assert f"rank {rank} is done" in job.stdout, job.stdout
+        assert f"rank {rank} is done" in output, output
 
 
 @pytest.mark.parametrize("hosts", [0, 2, 3])
 def test_between_processes(hosts):
-    require_all(run_job(3, "-c", PROGRAM, hosts, env=environment()))
+    job = run_job(3, "-c", PROGRAM, hosts, env=environment())
+    assert job.returncode == 0, job.stdout
+    require_all(job.stdout)
 
 
 @pytest.mark.parametrize("launcher", ["openmpi", "mpich"])
 def test_over_mpi(launcher):
-    mpirun = shutil.which(f"mpirun.{launcher}")
-    if mpirun is None:
-        pytest.skip(f"mpirun.{launcher} is not installed")
-    options = ["--allow-run-as-root", "--oversubscribe", "--mca", "plm", "isolated"]
-    job = subprocess.run(
-        [mpirun, "-n", "3", *(options if launcher == "openmpi" else []),
-         sys.executable, "-c", PROGRAM, "0", "mpi"],
-        env={**os.environ, **environment()},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=55,
-    )  # fmt: skip
-    require_all(job)
+    require_all(run_over_mpi(launcher, 3, "-c", PROGRAM, 0, "mpi", **environment()))

@@ -1,18 +1,12 @@
 """Objects from rank to rank between processes: over shared memory, between pretended hosts, over MPI."""
 
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import run_job, threads
+from helpers import threads
+from processes import run_job, run_over_mpi
 
 import hocket
-
-PACKAGE = Path(hocket.__file__).parent.parent
 
 # `python -c PROGRAM HOSTS ENGINE...`: on as many pretended hosts; 0 for the one there is.
 PROGRAM = """
@@ -42,7 +36,7 @@ def objects(rank):  # one message, about as large as one can be, and two message
         np.arange(400_000.0) + rank,
     ]
 
-# Round the ring, from whom is named and from whoever sends.
+# Around a ring, from a named source and from any source.
 for tag, (mine, wanted) in enumerate(zip(objects(rank), objects(before))):
     for source in (before, hocket.ANY_SOURCE):
         if rank == 0:
@@ -109,22 +103,7 @@ def test_between_processes(hosts):
 
 @pytest.mark.parametrize("launcher", ["openmpi", "mpich"])
 def test_over_mpi(launcher):
-    mpirun = shutil.which(f"mpirun.{launcher}")
-    if mpirun is None:
-        pytest.skip(f"mpirun.{launcher} is not installed")
-    options = ["--allow-run-as-root", "--oversubscribe", "--mca", "plm", "isolated"]
-    job = subprocess.run(
-        [mpirun, "-n", "3", *(options if launcher == "openmpi" else []),
-         sys.executable, "-c", PROGRAM, "0", "mpi"],
-        env={**os.environ, "PYTHONPATH": str(PACKAGE)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=55,
-    )  # fmt: skip
-    assert job.returncode == 0, job.stdout
-    require_all(job.stdout, 3)
+    require_all(run_over_mpi(launcher, 3, "-c", PROGRAM, 0, "mpi"), 3)
 
 
 @pytest.mark.parametrize("hosts", [0, 3])

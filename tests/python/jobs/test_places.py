@@ -1,20 +1,19 @@
 """Warnings and `hocket top` name the file and line where a Python rank is that others wait for."""
 
 import json
-import os
 import re
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import hocket_command
 import pytest
-from helpers import find_command, run_job
+from processes import BUILD, run_job, with_package
 
-import hocket
+from hocket._command import find_command
 
 SUPPORT = Path(__file__).parents[1] / "support"
-BUILD = Path(hocket.__file__).parent.parent.parent
 
 PROGRAM = """
 import os, sys, time
@@ -69,8 +68,7 @@ def test_a_warning_names_the_line_of_a_thread(tmp_path):
     program, line = write(tmp_path, "time.sleep(0.2)")
     done = subprocess.run(
         [sys.executable, program, "threads"], capture_output=True, text=True, timeout=100,
-        env={**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent),
-             "HOCKET_WARN": "0.5"},
+        env=with_package(HOCKET_WARN="0.5"),
     )
     assert done.returncode == 0, done.stderr
     said = lines_of(done.stderr)
@@ -150,7 +148,7 @@ def run_on_gpus(by, engine, **settings):
         pytest.skip("this build has no fake driver, or no GPU kernels")
     nccl = BUILD / "fake_nccl" / "libnccl.so.2" if engine == "nccl" else "none"
     job = run_job(2, "-c", ON_GPUS, SUPPORT, by, engine,
-                  env={"LD_LIBRARY_PATH": str(driver), "HOCKET_WARN": "0.5",
+                  env={"LD_LIBRARY_PATH": str(driver), "HOCKET_WARN": "1.5",
                        "HOCKET_NCCL_LIBRARY": str(nccl),  # the driver `fake_peer` has hocket's sources
                        "GLIBC_TUNABLES": "glibc.rtld.optional_static_tls=16384", **settings})
     assert job.returncode == 0, job.stdout
@@ -177,8 +175,7 @@ def test_nothing_is_said_of_a_stream_where_all_have_come_to_its_call(engine):
 
 
 def top(*arguments):
-    return subprocess.run([find_command(), "top", *map(str, arguments)], stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=60)
+    return hocket_command.run("top", *arguments)
 
 
 def await_line(pid):
@@ -202,8 +199,7 @@ def test_top_names_the_line(tmp_path, ranks):
     process = subprocess.Popen(
         [*launch, sys.executable, program, ranks], stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent),
-             "HOCKET_WARN": "2"},
+        env=with_package(HOCKET_WARN="2"),
     )
     try:
         pid = int(re.search(r"\d+$", process.stdout.readline().strip())[0])
@@ -226,8 +222,7 @@ def test_threads_can_say_no(tmp_path):
     process = subprocess.Popen(
         [sys.executable, program, "threads"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL, text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent),
-             "HOCKET_TOP": "0"},
+        env=with_package(HOCKET_TOP="0"),
     )
     try:
         assert "there" in process.stdout.readline()

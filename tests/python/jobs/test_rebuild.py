@@ -6,13 +6,14 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import ROOT, find_command, run_job, threads
+from helpers import ROOT, threads
+from processes import run_job, with_package
 
 import hocket
+from hocket._command import find_command
 
 
 def run_on(n, *arguments, options=("--keep-going",)):
@@ -228,10 +229,9 @@ assert comm.size == 2 and comm.all_reduce(np.array(1)) == 2
 print("left", flush=True)
 """
     file = tmp_path / "pid"
-    package = str(Path(hocket.__file__).parent.parent)
     job = subprocess.Popen(
         [find_command(), "run", "-n", "3", "--", sys.executable, "-c", program, str(file)],
-        env={**os.environ, "PYTHONPATH": package}, stdin=subprocess.DEVNULL,
+        env=with_package(), stdin=subprocess.DEVNULL,
         stdout=open(tmp_path / "out", "w"), stderr=subprocess.STDOUT)
     try:
         while not file.exists():
@@ -251,7 +251,7 @@ print("left", flush=True)
 
 def test_the_loss_of_the_store_harms_nobody():
     """Without a launcher, rank 0 serves the store. Here rank 0 dies."""
-    from helpers import run_by_hand
+    from processes import run_by_hand
 
     program = """
 import os, signal, sys

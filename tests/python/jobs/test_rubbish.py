@@ -1,12 +1,11 @@
 """Rubbish to every socket that a job listens at, while the job joins and runs beside it.
 
 The sockets are not listed here. They are found in the kernel's data about the job's processes.
-Today these are the launcher's store, the lanes between hosts, and the AF_UNIX names at which shared
-memory is handed out.
+Today these are the launcher's store and its metrics, the lanes between hosts, the AF_UNIX names at
+which shared memory is handed out, the door for newcomers, and the names where workers of a farm meet.
 """
 
 import contextlib
-import ctypes.util
 import os
 import random
 import resource
@@ -20,6 +19,8 @@ from pathlib import Path
 
 import hocket_command
 import pytest
+from helpers import ROOT
+from processes import free_address, needs_ucx, with_package
 
 import hocket
 
@@ -205,12 +206,11 @@ class Job:
         key.write_text(KEY.hex())
         key.chmod(0o600)
         self.output = folder / "output"
-        package = str(Path(hocket.__file__).parent.parent)
         with open(self.output, "w") as out:
             self.launcher = subprocess.Popen(
                 [HOCKET, "run", "-n", "3", "--key", str(key), *arguments, "--", sys.executable,
                  "-c", PROGRAM, str(self.go)],
-                env={**os.environ, "PYTHONPATH": package, **environment},
+                env=with_package(**environment),
                 stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
 
     def await_output(self, what, times, meanwhile):
@@ -238,10 +238,11 @@ def many_descriptors():
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-@pytest.mark.skipif(ctypes.util.find_library("ucp") is None, reason="there is no UCX here")
+@needs_ucx
 def test_rubbish_harms_no_job(tmp_path, many_descriptors):
     hello = valid_hello()
-    job = Job(tmp_path)
+    metrics = free_address()
+    job = Job(tmp_path, "--metrics", metrics)
     attacks = {}
 
     def attack_all():
@@ -270,9 +271,84 @@ def test_rubbish_harms_no_job(tmp_path, many_descriptors):
         job.launcher.wait(timeout=45)
         text = job.output.read_text()
         assert job.launcher.returncode == 0 and text.count("right") == 3, text
-        kinds = {"unix" if isinstance(a.address, str) else "tcp" for a in attacks.values()}
-        assert len(ranks) == 3 and "tcp" in kinds and len(attacks) >= 3, attacks
+        found = [a.address for a in attacks.values()]
+        assert len(ranks) == 3 and len(found) >= 5, found
+        assert ("127.0.0.1", int(metrics.split(":")[1])) in found, found
     finally:
         for each in attacks.values():
             each.close()
         job.close()
+
+
+FARM = r"""
+import sys
+sys.path.insert(0, sys.argv[1])
+import farm_tasks as tasks
+import hocket
+from hocket.futures import Executor
+with Executor(2, retries=1) as pool:
+    for _ in range(4):
+        try:
+            pool.submit(tasks.die).result()
+        except hocket.PeerDied:
+            pass
+        assert list(pool.map(tasks.square, range(50))) == [i * i for i in range(50)]
+print("right")
+"""
+
+
+DOOR = r"""
+import numpy as np
+import hocket
+comm = hocket.init(timeout=50)
+while comm.size < 3:
+    comm = comm.admit(1, patience=0.2)
+assert comm.all_reduce(np.ones(1000)).sum() == 3000
+if comm.rank == 0:
+    print("right", flush=True)
+"""
+
+
+def attack_until_end(*arguments, joins=()):
+    """Attack all that a program listens at, while it runs; return its output, and the addresses."""
+    environment = with_package()
+
+    def start(command):
+        return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    attacks, started = {}, [start(arguments)]
+    try:
+        while started[0].poll() is None:
+            for number, address in listeners(children(started[0].pid)).items():
+                if number not in attacks:
+                    attacks[number] = Attack(address, b"hello" * 20, seed=len(attacks))
+            if joins and len(started) == 1 and any(joins[0] in str(a.address) and a.rounds > 2
+                                                   for a in attacks.values()):
+                started.append(start(joins[1:]))
+            time.sleep(0.005)
+        said = "".join(each.communicate(timeout=45)[0] for each in started)
+        assert not any(each.returncode for each in started), said
+        return said, [each.address for each in attacks.values()]
+    finally:
+        for each in attacks.values():
+            each.close()
+        for each in started:
+            each.kill()
+            each.wait()
+
+
+def test_rubbish_harms_no_farm(many_descriptors):
+    """Each worker that is replaced opens a name, at which it meets the first process alone."""
+    support = str(ROOT / "tests" / "python" / "support")
+    said, addresses = attack_until_end(sys.executable, "-c", FARM, support)
+    assert said == "right\n" and addresses, (said, addresses)
+
+
+def test_rubbish_keeps_no_newcomer_out(many_descriptors, monkeypatch):
+    door = f"rubbish-{os.getpid()}"
+    monkeypatch.setenv("HOCKET_DOOR", door)
+    program = ["--", sys.executable, "-c", DOOR]
+    said, addresses = attack_until_end(HOCKET, "run", "-n", "2", *program,
+                                       joins=(door, HOCKET, "run", "--join", door, "-n", "1", *program))
+    assert "[0] right" in said and any(door in str(address) for address in addresses), said

@@ -3,25 +3,17 @@
 import pathlib
 import re
 import signal
-import socket
-import subprocess
 import sys
 import time
 
-import pytest
-
 import hocket_command
+import pytest
+from processes import free_port
 
 SHOW = """
 import os
 print("rank", *(os.environ["HOCKET_" + name] for name in ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE")))
 """
-
-
-def free_port():
-    with socket.socket() as tried:
-        tried.bind(("127.0.0.1", 0))
-        return tried.getsockname()[1]
 
 
 class Hosts:

@@ -7,7 +7,8 @@ import threading
 
 import numpy as np
 import pytest
-from helpers import RANK_COUNTS, free_address, run_by_hand, run_job
+from helpers import RANK_COUNTS
+from processes import free_address, run_by_hand, run_job
 
 import hocket
 

@@ -8,7 +8,7 @@ import threading
 import time
 
 import pytest
-from helpers import run_job
+from processes import run_job
 
 import hocket
 from hocket._command import find_command

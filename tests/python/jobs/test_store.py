@@ -54,7 +54,7 @@ def test_what_a_key_should_hold_is_bytes(address):
 
 
 def forward(listener, port):
-    """Passes what comes to another port of this host, as ssh -L does."""
+    """Forwards connections to another port of this host, as ssh -L does."""
 
     def pump(source, target):
         with contextlib.suppress(OSError):

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from helpers import ROOT
-
-import hocket
+from processes import with_package
 
 CASES = Path(__file__).parents[1] / "support" / "testing_cases.py"
 # Errors that end a rank's wait once another rank has ended the test.
@@ -18,7 +17,7 @@ CONSEQUENCE = r"(Aborted|PeerDied|KeyboardInterrupt)"
 
 def run_pytest(*arguments, cwd=ROOT):
     """pytest's output, without colours."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent)}
+    environment = with_package()
     command = [sys.executable, "-m", "pytest", "-p", "hocket.testing.plugin", "-p", "no:cacheprovider"]
     done = subprocess.run(
         [*command, "--color=no", "-rA", *map(str, arguments)],
@@ -28,7 +27,7 @@ def run_pytest(*arguments, cwd=ROOT):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=55,
+        timeout=150,
     )
     return done.stdout
 

@@ -14,13 +14,14 @@ import subprocess
 import sys
 import termios
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
+import hocket_command
 import pytest
-from helpers import ROOT, find_command
+from helpers import ROOT
+from processes import with_package
 
-import hocket
+from hocket._command import find_command
 
 PROGRAM = """
 import sys, time
@@ -39,35 +40,12 @@ comm.all_gather(np.ones(3))
 """
 
 
-@contextmanager
 def job(program, n=4, **env):
-    """A running job, once a rank has said that it is ready."""
-    package = str(Path(hocket.__file__).parent.parent)
-    process = subprocess.Popen(
-        [find_command(), "run", "-n", str(n), "--", sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": package, **env},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    try:
-        assert "ready" in process.stdout.readline()
-        yield process
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(30)
-        process.stdout.close()
+    return hocket_command.running(program, n, **env)
 
 
 def top(*arguments):
-    return subprocess.run(
-        [find_command(), "top", *map(str, arguments)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    return hocket_command.run("top", *arguments)
 
 
 def job_of(process, **options):
@@ -274,10 +252,9 @@ def test_rubbish_is_answered_in_a_line():
 
 def test_names_the_right_rank_and_call():
     tool = ROOT / "tools/faults/standstill.py"
-    package = str(Path(hocket.__file__).parent.parent)
     done = subprocess.run(
         [sys.executable, tool, "--hocket", find_command(), "--trials", "3"],
-        env={**os.environ, "PYTHONPATH": package},
+        env=with_package(),
         capture_output=True, text=True, timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr

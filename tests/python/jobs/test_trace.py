@@ -6,7 +6,9 @@ import json
 import subprocess
 
 import pytest
-from helpers import find_command, run_job
+from processes import run_job
+
+from hocket._command import find_command
 
 PROGRAM = """
 import sys, time

@@ -1,27 +1,35 @@
 """Two jobs of one user at one address: they are kept separate, or the second is refused."""
 
-import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
-from helpers import free_address
+from processes import free_address, with_package
 
-import hocket
-
-# Each rank says whose ranks it met, and why it could not.
-RANK = """
-import os, sys, hocket
-job, rank, address = sys.argv[1:4]
+# Each rank says whose ranks it met, or why it could not. A job that has met stays until both ranks of
+# the other one have tried. Otherwise a late rank could find the address free, and wait in vain.
+SAYS = """
+import os, pathlib, sys, time, hocket
 def say(*words): os.write(1, (" ".join(map(str, words)) + "\\n").encode())
-try:
-    comm = hocket.init(rank=int(rank), size=2, address=address, timeout=12)
-except hocket.RendezvousError as error:
-    say("refused:", error)
-else:
+def meet(job, rank, /, **given):
+    tried = pathlib.Path(os.environ["TRIED"])
+    try:
+        comm = hocket.init(timeout=20, **given)
+    except hocket.RendezvousError as error:
+        say("refused:", error)
+        (tried / f"{job}{rank}").touch()
+        return
     say("met:", "".join(sorted(comm.all_gather_object(job))))
+    (tried / f"{job}{rank}").touch()
+    until = time.monotonic() + 25
+    while len(list(tried.iterdir())) < int(os.environ["RANKS"]) and time.monotonic() < until:
+        time.sleep(0.01)
+    comm.barrier()
+"""
+RANK = SAYS + """
+job, rank, address = sys.argv[1:4]
+meet(job, rank, rank=int(rank), size=2, address=address)
 """
 
 # The parent of a job's ranks, as a shell or a launcher is.
@@ -37,17 +45,13 @@ for rank in ranks:
 """
 
 
-def environment(**more):
-    return {**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent), **more}
-
-
-def run_both(address, first, pause, delay, **names):
+def run_both(tried, address, first, pause, delay, **names):
     jobs = []
     for job in ("a", "b"):
         more = {"HOCKET_JOB": names[job]} if names else {}
         jobs.append(subprocess.Popen(
             [sys.executable, "-c", PARENT, job, first, address, str(pause)],
-            env=environment(**more), stdout=subprocess.PIPE, text=True,
+            env=with_package(TRIED=str(tried), RANKS="4", **more), stdout=subprocess.PIPE, text=True,
         ))
         time.sleep(delay)
     return [job.communicate(timeout=55)[0].splitlines() for job in jobs]
@@ -56,14 +60,14 @@ def run_both(address, first, pause, delay, **names):
 @pytest.mark.parametrize("address", ["unix", "loopback"])
 @pytest.mark.parametrize("delay", [0.0, 0.15])
 @pytest.mark.parametrize("first", ["0", "1"])
-def test_ranks_of_two_parents_do_not_mix(address, delay, first):
+def test_ranks_of_two_parents_do_not_mix(tmp_path, address, delay, first):
     where = free_address() if address == "loopback" else f"unix:hocket-two-{time.monotonic_ns()}"
-    for lines in run_both(where, first, 0.05, delay):
+    for lines in run_both(tmp_path, where, first, 0.05, delay):
         met = [line for line in lines if line.startswith("met:")]
         assert len(lines) == 2 and met in ([], ["met: aa"] * 2, ["met: bb"] * 2), lines
         for line in lines:
             if line.startswith("refused:"):
-                # The address is free again when the first job has ended; rank 1 has gone by then.
+                # With neither job complete, a rank may be refused before the other job's rank 0 ends.
                 words = ("another job", "another process claims it", "rank 1 of 2 had not come")
                 assert any(each in line for each in words), line
 
@@ -76,32 +80,24 @@ SHELLS = {
 }
 
 # Calls init as the variables say, or with a key over TCP where an address is given.
-MEETS = """
-import os, sys, time, hocket
+MEETS = SAYS + """
 job, address = sys.argv[1:3]
-given = {} if address == "-" else {
-    "rank": int(os.environ["RANK"]), "size": 2, "address": address, "key": b"k" * 32}
-def say(*words): os.write(1, (" ".join(map(str, words)) + "\\n").encode())
-try:
-    comm = hocket.init(timeout=20, **given)
-except hocket.RendezvousError as error:
-    say("refused:", error)
-else:
-    say("met:", "".join(sorted(comm.all_gather_object(job))))
-    comm.barrier()
-    time.sleep(float(os.environ.get("STAYS", 0)))
+meet(job, os.environ["RANK"], **({} if address == "-" else {
+    "rank": int(os.environ["RANK"]), "size": 2, "address": address, "key": b"k" * 32}))
 """
 
 
-def start_from_shell(tmp_path, job, address, port, how, order, pause, stays=0):
+def start_from_shell(tmp_path, job, address, port, how, order, pause, ranks=2):
+    tried = tmp_path / "tried"
+    tried.mkdir(exist_ok=True)
     program = tmp_path / "meets.py"
     program.write_text(MEETS)
     rank = f"'{sys.executable}' '{program}' {job} {address}"
     more = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(port), "STAYS": str(stays)}
+            "MASTER_PORT": str(port), "TRIED": str(tried), "RANKS": str(ranks)}
     return subprocess.Popen(
         ["bash", "-c", SHELLS[how].format(order=order, rank=rank, pause=pause)],
-        env=environment(**more), stdout=subprocess.PIPE, text=True,
+        env=with_package(**more), stdout=subprocess.PIPE, text=True,
     )
 
 
@@ -114,7 +110,7 @@ def test_jobs_with_one_port_do_not_mix(tmp_path, address, order, pauses):
     port = where.rpartition(":")[2]
     jobs = [
         start_from_shell(tmp_path, job, "-" if address == "variables" else where, port, "one shell",
-                         order, pause, stays=3)  # else the address is free in between
+                         order, pause, ranks=4)
         for job, pause in zip("ab", pauses)
     ]
     said = [job.communicate(timeout=55)[0].splitlines() for job in jobs]
@@ -136,8 +132,8 @@ def test_ranks_of_one_job_meet_whatever_started_them(tmp_path, address, how, ord
     assert job.communicate(timeout=55)[0].splitlines() == ["met: aa"] * 2
 
 
-def test_names_tell_jobs_of_one_parent_apart():
+def test_names_tell_jobs_of_one_parent_apart(tmp_path):
     where = f"unix:hocket-two-{time.monotonic_ns()}"
-    for lines in run_both(where, "0", 0.0, 0.0, a="first", b="second"):
+    for lines in run_both(tmp_path, where, "0", 0.0, 0.0, a="first", b="second"):
         met = [line for line in lines if line.startswith("met:")]
         assert met in ([], ["met: aa"] * 2, ["met: bb"] * 2), lines

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from helpers import ROOT, run_job
+from helpers import ROOT, fortran_module
+from processes import run_job
 
 import hocket
 from hocket._command import find_command
@@ -174,8 +175,7 @@ def test_c(block, tmp_path):
 
 @named([block for block in BLOCKS if block.kind == "fortran"])
 def test_fortran(block, tmp_path):
-    module = ROOT / "include" / "hocket" / "hocket.f90"
-    compiled(block, tmp_path, ".f90", "gfortran", str(module))
+    compiled(block, tmp_path, ".f90", "gfortran", str(fortran_module(tmp_path)))
 
 
 @named(QUOTES)

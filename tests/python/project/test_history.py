@@ -8,7 +8,9 @@ import sys
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from helpers import ROOT, find_command
+from helpers import ROOT
+
+from hocket._command import find_command
 
 TOOL = ROOT / "tools" / "speed" / "history.py"
 spec = importlib.util.spec_from_file_location("history", TOOL)

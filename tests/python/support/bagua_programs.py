@@ -169,7 +169,7 @@ def parts(rank, n):
         wanted[at[r] : at[r] + rank + 1] = theirs[places[rank] : places[rank] + rank + 1]
     check(recv, wanted)
     x = values(rank, 2 * n)
-    bc.alltoall_v_inplace(x, [2] * n, [2 * r for r in range(n + 1)])  # with the end
+    bc.alltoall_v_inplace(x, [2] * n, [2 * r for r in range(n + 1)])  # the last offset is the end
     check(x, torch.cat([values(r, 2 * n)[2 * rank : 2 * rank + 2] for r in range(n)]))
 
 
@@ -198,14 +198,14 @@ def groups(rank, n):
     bagua.allreduce_inplace(x, comm=group.get_global_communicator())
     assert x.item() == (n if rank in group.ranks else rank)
     x = torch.full((1,), float(rank))
-    bagua.broadcast(x, comm=inter)  # one member: nothing changes anywhere
+    bagua.broadcast(x, comm=inter)  # a group of one member: nothing changes
     assert x.item() == rank
     assert bc.get_communicator(group.group_name, "global") is group.get_global_communicator()
     x = torch.ones(1)
     bagua.allreduce_inplace(x, comm=bc.CommMember.WORLD)
     assert x.item() == n
     torch_group = dist.new_group([0, n - 1])
-    ours = bagua.from_torch_group(torch_group)  # who is no member may ask, and is none
+    ours = bagua.from_torch_group(torch_group)  # other ranks may call it too, and are no members
     x = torch.full((1,), float(rank + 1))
     bagua.allreduce_inplace(x, comm=ours.get_global_communicator())
     assert x.item() == (n + 1 if rank in (0, n - 1) else rank + 1)
@@ -255,7 +255,8 @@ def refusals(rank, n):
         ("op is 5", bagua.allreduce_inplace, x, 5),
         ("send_counts[0] is 9", bc.alltoall_v, x, [9] * n, [0] * n, x, [1] * n, [0] * n),
     ]
-    if not x.is_cuda:  # one rank refuses, and on GPUs that ends the others' calls, and all
+    # Here one rank alone refuses. On GPUs that would end the communicator.
+    if not x.is_cuda:
         refused += [("3 elements", bagua.gather_inplace, torch.zeros(3), 2, 0),
                     ("2 elements", bagua.scatter, torch.zeros(2), x, 0)]
     for words, *call in refused:
@@ -263,7 +264,7 @@ def refusals(rank, n):
         assert "ValueError" in text and words in text, (words, text)
     text = raised(bagua.allreduce_inplace, x, ReduceOp.BAND)
     assert "TypeError" in text and "BAND" in text, text
-    bagua.allreduce_inplace(x)  # it goes on
+    bagua.allreduce_inplace(x)  # the communicator can be used further
 
 
 def registered(rank, n):
@@ -296,7 +297,7 @@ def registered(rank, n):
 def aborts(rank, n):
     comm = bc._get_default_group().get_global_communicator()
     if rank == 0:
-        if torch.zeros(1).is_cuda:  # what is on a stream by then ends without an error
+        if torch.zeros(1).is_cuda:  # calls that are on a stream end without an error
             threading.Timer(0.5, comm.abort).start()
             bagua.allreduce_inplace(torch.zeros(3))
         else:

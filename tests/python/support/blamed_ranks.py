@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 import time
 
 import numpy as np
@@ -16,7 +17,7 @@ import hocket
 end, call, third, hosts = sys.argv[1:5]
 if hosts == "each":
     os.environ["HOCKET_HOST"] = f"{os.environ['HOCKET_RANK']}/"
-IN_CALL = 0.15  # seconds after which rank 0 stands in its call
+IN_CALL = 0.15  # seconds after which rank 0 waits in its call
 
 
 def multi_line():
@@ -37,6 +38,17 @@ def return_after_a_groups_block(comm):
     """The program catches its exception, and goes on without the group."""
     with contextlib.suppress(RuntimeError), group:
         raise RuntimeError("no fuel")
+
+
+def raise_after_close(comm):
+    comm.close()
+    raise RuntimeError("no fuel")
+
+
+def raise_in_a_thread(_=None):
+    reader = threading.Thread(target=raise_no_fuel, name="reader")
+    reader.start()
+    reader.join()
 
 
 def exit_after(comm):
@@ -61,6 +73,8 @@ def end_rank(comm):
         "raise": raise_no_fuel,
         "raise in lines": lambda _: multi_line(),
         "raise in a block": raise_in_block,
+        "raise after close": raise_after_close,
+        "raise in a thread": raise_in_a_thread,
         "raise bytes that are no text": lambda _: raise_with("no \udcff.dat"),
         "raise a word without end": lambda _: raise_with("L" * 3000),
         "exit 1 after an exception": exit_after,
@@ -87,6 +101,7 @@ def calls(comm):
         "wait_any": lambda: wait_any([comm.recv_async(x, hocket.ANY_SOURCE)]),
         "probe": lambda: comm.probe(hocket.ANY_SOURCE),
         "probe_now": lambda: poll(lambda: comm.probe_now(hocket.ANY_SOURCE)),
+        "probe_now of each": lambda: poll(lambda: comm.probe_now(1) or comm.probe_now(2)),
         "recv_object": lambda: comm.recv_object(hocket.ANY_SOURCE),
         "send_recv": lambda: comm.send_recv(x, 2, np.zeros(3), hocket.ANY_SOURCE),
         "exchange": lambda: comm.exchange([], [(x, hocket.ANY_SOURCE)]),
@@ -113,7 +128,7 @@ def stand(comm):
     except hocket.Error as error:
         print(f"{type(error).__name__} of {getattr(error, 'rank', None)}: {error}")
     finally:
-        with open(os.environ["LAST"], "a") as last:  # a last checkpoint
+        with open(os.environ["LAST"], "a") as last:  # as a program writes a last checkpoint
             last.write("finally\n")
 
 
@@ -130,7 +145,7 @@ def main():
     elif third == "before":
         return
     elif third == "after":
-        with contextlib.suppress(hocket.Error):  # what it hears of rank 1
+        with contextlib.suppress(hocket.Error):  # the end of rank 1
             comm.recv(np.zeros(1), 1, tag=9)
     else:
         with contextlib.suppress(hocket.Error):

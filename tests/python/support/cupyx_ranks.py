@@ -5,7 +5,7 @@ import traceback
 from contextlib import closing
 
 import numpy as np
-from helpers import free_address
+from processes import free_port
 
 from hocket.compat.cupyx_distributed import NCCLBackend
 
@@ -18,11 +18,6 @@ def _child(pipe, fn, n, rank, port, args):
             pipe.send((True, fn(NCCLBackend(n, rank, port=port), *args)))
         except BaseException:
             pipe.send((False, traceback.format_exc()))
-
-
-def free_port():
-    """A port of this host that was free a moment ago."""
-    return int(free_address().rpartition(":")[2])
 
 
 def ranks(n, fn, *args):

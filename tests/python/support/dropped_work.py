@@ -21,7 +21,7 @@ def wait_in_vain(comm):
 
 def drop(works, in_call):
     in_call.wait()
-    until = time.monotonic() + 0.3  # with the GIL, which the main thread asks for meanwhile
+    until = time.monotonic() + 0.3  # holds the GIL, which the main thread wants meanwhile
     while time.monotonic() < until:
         pass
     works.clear()

@@ -61,7 +61,7 @@ class Driver:
         assert self.cuStreamWaitEvent(later, event, 0) == 0
 
     def fill_later(self, address, values, stream):
-        """Puts a copy of `values` on the stream, which waits until the returned is called."""
+        """Puts a copy of `values` on the stream. It waits until the returned function is called."""
         source = Array(self, values)
         gate = Array(self, np.zeros(1, "uint32"))
         assert self.cuStreamWaitValue32(stream, gate.address, 1, 0) == 0

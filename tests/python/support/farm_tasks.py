@@ -141,6 +141,12 @@ def wait_for(path, seconds=20):
     return os.getpid()
 
 
+def stay(folder):
+    """Leaves a file in the folder, and goes on for long."""
+    touch(f"{folder}/{os.getpid()}")
+    time.sleep(1000)
+
+
 def touch(path):
     open(path, "w").close()
 

@@ -1,15 +1,13 @@
 """Ranks that are processes, on the fake driver's GPUs."""
 
-import os
 import subprocess
 import sys
 import uuid
 from pathlib import Path
 
-import hocket
+from processes import BUILD, with_package
 
-PACKAGE = Path(hocket.__file__).parent.parent
-FAKE = PACKAGE.parent / "fake_cuda"
+FAKE = BUILD / "fake_cuda"
 HERE = Path(__file__).parent
 
 PRELUDE = """
@@ -18,7 +16,7 @@ sys.path.insert(0, sys.argv[1])
 import numpy as np
 import hocket
 from fake_gpu import Array, Driver
-kept = []  # what a program has for as long as it runs
+kept = []  # objects that live until the program ends
 def start(rank):
     driver = Driver()
     driver.use(rank)
@@ -34,20 +32,19 @@ def start(rank):
 
 
 def environment(**more):
-    return {**os.environ, "PYTHONPATH": str(PACKAGE), "LD_LIBRARY_PATH": str(FAKE),
-            "HOCKET_NCCL_LIBRARY": "none", "HOCKET_LOG": "error", "HOCKET_DEADLINE": "40",
-            "MEET": f"unix:{uuid.uuid4()}", "RANKS": "2", **more}
+    fakes = with_package(LD_LIBRARY_PATH=str(FAKE), HOCKET_NCCL_LIBRARY="none", HOCKET_LOG="error")
+    return {**fakes, "HOCKET_DEADLINE": "40", "MEET": f"unix:{uuid.uuid4()}", "RANKS": "2", **more}
 
 
 def run(program, **more):
-    """One process; its exit code and what it said."""
+    """Runs one process; returns its exit code and output."""
     done = subprocess.run([sys.executable, "-c", PRELUDE + program, str(HERE)],
                           env=environment(**more), capture_output=True, text=True, timeout=100)
     return done.returncode, done.stdout + done.stderr
 
 
 def run_ranks(program, n=2, **more):
-    """`n` processes that know their `rank`; of each its exit code and what it said on stderr."""
+    """Runs `n` processes that know their `rank`; returns the exit code and stderr of each."""
     settings = environment(RANKS=str(n), **more)
     started = [
         subprocess.Popen([sys.executable, "-c", f"rank = {rank}\n" + PRELUDE + program, str(HERE)],

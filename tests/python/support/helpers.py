@@ -1,7 +1,5 @@
-"""Arrays whose values identify rank and place, and jobs of processes."""
+"""Arrays whose values identify rank and place, and ranks that are threads."""
 
-import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +8,6 @@ import ml_dtypes
 import numpy as np
 
 import hocket
-from hocket._command import find_command
 
 ROOT = Path(__file__).parents[3]
 RANK_COUNTS = [1, 2, 3, 4]
@@ -47,45 +44,9 @@ def threads(n, fn, *args):
     return hocket.run_threads(fn, n, *args)
 
 
-def run_job(n, *arguments, before=(), timeout=50, **options):
-    """`hocket run -n N BEFORE -- python ARGUMENTS`; the finished process, its output as text."""
-    package = str(Path(hocket.__file__).parent.parent)
-    environment = {**os.environ, "PYTHONPATH": package, **options.pop("env", {})}
-    return subprocess.run(
-        [find_command(), "run", "-n", str(n), *before, "--", sys.executable, *map(str, arguments)],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=timeout,
-        **options,
-    )
-
-
-def free_address():
-    """An address of this host that was free a moment ago."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return f"127.0.0.1:{server.getsockname()[1]}"
-
-
-def run_by_hand(n, program):
-    """Runs `python -c PROGRAM RANK ADDRESS` for each rank, without a launcher; their outputs."""
-    package = str(Path(hocket.__file__).parent.parent)
-    address = free_address()
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "-c", program, str(rank), address],
-            env={**os.environ, "PYTHONPATH": package},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for rank in range(n)
-    ]
-    try:
-        return [rank.communicate(timeout=50)[0] for rank in ranks]
-    finally:
-        for rank in ranks:
-            rank.kill()
-            rank.wait()
+def fortran_module(folder):
+    """Makes hocket's module for Fortran in `folder`, and returns its path."""
+    module = folder / "hocket.f90"
+    generator = ROOT / "src" / "interfaces" / "capi" / "fortran.py"
+    subprocess.run([sys.executable, generator, ROOT / "include", module], check=True, timeout=50)
+    return module

@@ -1,14 +1,19 @@
 """The command `hocket` for tests: where it is, and how to run it without ever hanging."""
 
+import contextlib
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
+import sys
+
+from processes import with_package
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 WATCHDOG = 50  # seconds; a test that meets it has found a hang
 
-# Read on import: later, tests have no HOCKET_ variables, so as to be no job's ranks.
+# Read on import: tests run without HOCKET_ variables, which would make them ranks of a job.
 NAMED = os.environ.get("HOCKET_BIN")
 
 
@@ -44,3 +49,16 @@ def start(*arguments, **options):
     options.setdefault("stdout", subprocess.PIPE)
     options.setdefault("stderr", subprocess.PIPE)
     return subprocess.Popen([find(), *map(str, arguments)], text=True, **options)
+
+
+@contextlib.contextmanager
+def running(program, n, *before, args=(), **environment):
+    """A job of `python -c PROGRAM ARGS`, once a rank has said that it is ready."""
+    process = start("run", "-n", n, *before, "--", sys.executable, "-c", program, *args,
+                    env=with_package(**environment))
+    try:
+        assert "ready" in process.stdout.readline(), process.stderr.read()
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=WATCHDOG)

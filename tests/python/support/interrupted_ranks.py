@@ -2,6 +2,7 @@
 KIND...`. It says "ready" before each wait and then what came of it. The last rank comes to none of the
 calls, so that the others wait."""
 
+import asyncio
 import faulthandler
 import signal
 import sys
@@ -32,7 +33,31 @@ def stored(comm):
         with_server.close()
 
 
+def wait_any(comm):
+    works = [comm.recv_async(np.empty(3), comm.size - 1)]
+    works[hocket.wait_any(works)].wait()
+
+
+# These are ready once the event loop handles Ctrl-C.
+READY_IN_LOOP = ("await", "receives")
+
+
+async def awaited(comm):
+    work = comm.all_reduce_async(np.ones(3))
+    say("ready")
+    await work
+
+
+async def received(comm):
+    say("ready")
+    async for _ in comm.receives(3, source=comm.size - 1):
+        pass
+
+
 WAITS = {
+    "wait any": wait_any,
+    "await": lambda c: asyncio.run(awaited(c)),
+    "receives": lambda c: asyncio.run(received(c)),
     "barrier": lambda c: c.barrier(),
     "all_reduce": lambda c: c.all_reduce(np.ones(3)),
     "long all_reduce": lambda c: c.all_reduce(np.ones(LONG)),
@@ -75,9 +100,10 @@ def main():
         comm = world.duplicate()
         try:
             try:
-                say("ready")
+                if rank == size - 1 or kind not in READY_IN_LOOP:
+                    say("ready")
                 if rank == size - 1:
-                    while True:  # a signal that comes just before it sleeps does not wake Python
+                    while True:  # short sleeps: a signal just before a sleep does not end it
                         time.sleep(0.01)
                 else:
                     WAITS[kind](comm)
@@ -86,7 +112,7 @@ def main():
                 say("KeyboardInterrupt")
             except BaseException as error:
                 say(f"{type(error).__name__}: {error}")
-                time.sleep(1)  # its own signal may be on its way
+                time.sleep(1)  # this rank's own signal may still come
         except KeyboardInterrupt:
             pass
         comm = None

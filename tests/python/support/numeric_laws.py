@@ -104,7 +104,7 @@ def transforms(comm, random):
     across[axis] = -1
     phases = cut(np.broadcast_to(phase.reshape(across), whole_shape), boxes[1])
     close(there(cut(np.roll(x, by, axis), boxes[0])), spectrum * phases, 20 * bound, ("shift", text))
-    # In place, where both boxes are one.
+    # In place, if source and target are the same box.
     same = plan_of(comm, whole_shape, boxes[0], boxes[0], "c2c", dtype, axes)
     inside = mine.copy()
     assert same(inside, inside) is inside
@@ -151,7 +151,7 @@ def products(comm, random):
     right = times((m, p, k), ("a", "bc", "abc"), a, bc, forms[3])
     scale = energy(comm, left) ** 0.5 + 1e-30
     assert (np.abs(left - right).max(initial=0)) / scale < BOUNDS[dtype] * 10, ("associative", text)
-    # (AB)' = B' A', where what is transposed is spread by rows again.
+    # (AB)' = B' A'. AB is distributed by columns, so its transpose is distributed by rows.
     turned = Matmul(comm, (l, m, k), spreads["b"], spreads["a"], Slab(0), "conjugate", "conjugate", dtype,
                     form=forms[1])
     rows = Matmul(comm, (m, l, k), spreads["a"], spreads["b"], Slab(1), dtype=dtype, form=forms[2])

@@ -5,13 +5,11 @@ pretended hosts, and over an MPI.
 
 import importlib
 import os
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-from helpers import run_job, threads
+from helpers import threads
+from processes import run_job, run_over_mpi
 
 import hocket
 
@@ -25,31 +23,13 @@ def run_at(place, n, function, timeout=50):
         return
     arguments = [sys.modules[function.__module__].__file__, function.__name__]
     if place == "mpi":
-        output = run_over_mpi(n, arguments, timeout)
+        output = run_over_mpi("openmpi", n, __file__, 0, "mpi", *arguments, timeout=timeout)
     else:
         job = run_job(n, __file__, 2 if place == "hosts" else 1, "", *arguments, timeout=timeout)
         output = job.stdout
         assert job.returncode == 0, output
     for rank in range(n):
         assert f"rank {rank} is done" in output, output
-
-
-def run_over_mpi(n, arguments, timeout):
-    mpirun = shutil.which("mpirun.openmpi")
-    if mpirun is None:
-        pytest.skip("mpirun.openmpi is not installed")
-    job = subprocess.run(
-        [mpirun, "-n", str(n), "--allow-run-as-root", "--oversubscribe", "--mca", "plm", "isolated",
-         sys.executable, __file__, "0", "mpi", *arguments],
-        env={**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=timeout,
-    )  # fmt: skip
-    assert job.returncode == 0, job.stdout
-    return job.stdout
 
 
 def main(hosts, engines, file, function):

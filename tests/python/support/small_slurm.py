@@ -37,7 +37,8 @@ class SmallSlurm:
             "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nJobAcctGatherType=jobacct_gather/none\n"
             "SelectType=select/cons_tres\nSelectTypeParameters=CR_Core\nReturnToService=2\nKillWait=2\n"
             f"SlurmdParameters=config_overrides\n{nodes}PartitionName=all Nodes=ALL Default=YES State=UP\n")
-        # None is used; without this line slurmd looks for one, which the namespaces have not mounted.
+        # No control group is used. Without this line slurmd looks for a mounted hierarchy, and the
+        # namespaces have none.
         (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
         (folder / "state").mkdir()
         self.daemons = [self.start("", DAEMONS["slurmctld"], "-D", "-i", "-f", self.configuration)]
@@ -54,7 +55,7 @@ class SmallSlurm:
         return {**os.environ, "SLURM_CONF": str(self.configuration), **more}
 
     def run(self, *words, **more):
-        """A command of Slurm's on the head: its exit code and what it said."""
+        """Runs a command of Slurm on the head; returns its exit code and output."""
         done = subprocess.run(self.hosts.inside("", *words), env=self.environment(**more), stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=hocket_command.WATCHDOG)

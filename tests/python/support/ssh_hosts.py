@@ -11,6 +11,7 @@ import sys
 import time
 
 import hocket_command
+import pytest
 
 sys.path.insert(0, str(hocket_command.ROOT / "tools" / "faults"))
 import chaos_hosts  # noqa: E402
@@ -23,6 +24,26 @@ def why_not():
     if SSHD is None or shutil.which("ssh") is None:
         return "needs sshd and ssh (tools/setup.sh --daemons)"
     return chaos_hosts.why_no_namespaces()
+
+
+WHY_NOT = why_not()
+needs_sshd = pytest.mark.skipif(WHY_NOT != "", reason=WHY_NOT or "-")
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory):
+    """Hosts a, b and c, for all tests of a module."""
+    made = SshHosts(tmp_path_factory.mktemp("hosts"), "abc")
+    yield made
+    made.close()
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(request):
+    """No test leaves a process on its hosts."""
+    yield
+    if "hosts" in request.fixturenames:
+        request.getfixturevalue("hosts").await_nothing_left()
 
 
 class SshHosts:
@@ -90,6 +111,13 @@ class SshHosts:
             self.inside(name, SSHD, "-D", "-e", "-f", config, "-p", port, files=files), stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=open(self.folder / f"sshd-{name}.log", "w")))
         self.await_port(name, port)
+
+    def start_where_a_is_loopback_to_itself(self, folder, port):
+        """Start a's and b's sshd at another port. Host a's own name means 127.0.1.1 there."""
+        own = folder / "hosts-of-a"
+        self.write_names({"a": "127.0.1.1", "b": self.address("b")}, own)
+        self.start_sshd("a", files={"/etc/hosts": own}, port=port)
+        self.start_sshd("b", port=port)
 
     def await_port(self, name, port):
         tried = ("import socket, sys\n"

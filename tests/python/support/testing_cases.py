@@ -22,7 +22,7 @@ def test_well(comm):
 
 @pytest.mark.ranks(3)
 def test_fails(comm):
-    print(f"seen by rank {comm.rank}\n", end="")  # in one piece, as ranks that are threads share the stream
+    print(f"seen by rank {comm.rank}\n", end="")  # one write, as ranks that are threads share the stream
     if comm.rank == 1:
         seen = [1, 2, 3]
         assert seen == [1, 2, comm.rank + 3]

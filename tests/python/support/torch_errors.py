@@ -65,7 +65,7 @@ def nothing_and_twice(rank, n):
     check(x, total)
     x = values(rank, 6)
     y = values(rank, 3)
-    backend.allreduce_coalesced([x[2:], y, x[:4]], options).wait()  # which overlap
+    backend.allreduce_coalesced([x[2:], y, x[:4]], options).wait()  # the first and the last tensor overlap
     check(x, total)
     check(y, sum(values(r, 3) for r in range(n)))
 
@@ -134,7 +134,7 @@ def two_threads(rank, n):
 
 
 def spans(rank, n):
-    """A profiler sees each call once, with the shapes of what goes in."""
+    """A profiler sees each call once, with the shapes of its inputs."""
     x, parts = torch.ones(3, 5), [torch.empty(2) for _ in range(n)]
     with torch.profiler.profile(record_shapes=True) as seen:
         dist.all_reduce(x)

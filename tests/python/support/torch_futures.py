@@ -19,7 +19,7 @@ def summed(n, *shape, times=0):
 
 
 def waited_for_in_a_callback(rank, n):
-    """A future is waited for inside of what is attached to another, and that in a third."""
+    """A callback of one future waits for another future, whose callback waits for a third."""
     x, y, z = values(rank, 3), values(rank + 1, 4), values(rank + 2, 5)
 
     def start(tensor):
@@ -50,7 +50,7 @@ def as_their_calls_end(rank, n):
     for i in range(20):
         x = values(rank + i, 5)
         check(dist.all_reduce(x, async_op=True).get_future().wait()[0], summed(n, 5, times=i))
-        assert i == 19 or not waiting.done()  # after the last one others may have sent
+        assert i == 19 or not waiting.done()  # after the last call the other rank may have sent
     dist.isend(values(rank, 3), (rank - 1) % n).wait()
     check(waiting.wait()[0], values((rank + 1) % n, 3))
 
@@ -137,11 +137,11 @@ def what_fails(rank, n):
             assert "mine" in str(error)
         else:
             raise AssertionError("went through")
-    dist.all_reduce(x := values(rank, 3))  # after all that was attached
+    dist.all_reduce(x := values(rank, 3))  # comes after all callbacks that were attached
     check(seen[0], x)
     try:
         future = dist.all_reduce(torch.zeros(3 + rank), async_op=True).get_future()
-    except hocket.Mismatch:  # as soon as that
+    except hocket.Mismatch:  # it may be found as the call starts
         return
     following = future.then(lambda f: f.value())
     for one in (future, following):
@@ -158,7 +158,7 @@ def ended_with_calls_under_way(rank, n):
     """Closing a group waits for its calls, and raises errors that were not raised yet."""
     x = torch.full((1000,), float(rank))
     group = dist.new_group()
-    dist.all_reduce(x, group=group, async_op=True)  # and its handle is dropped
+    dist.all_reduce(x, group=group, async_op=True)  # its handle is dropped
     if rank == 0:
         time.sleep(0.2)
     dist.destroy_process_group(group)
@@ -172,9 +172,9 @@ def ended_with_calls_under_way(rank, n):
     if rank == 0:
         try:
             unanswered.wait()
-        except (hocket.Aborted, hocket.PeerDied):  # here, or by the other's going
+        except (hocket.Aborted, hocket.PeerDied):  # by this rank, or because the other rank left
             print("given up")
-    # The last call differs on each rank. The first rank to make it cannot know.
+    # The last call differs on each rank. The first rank that makes it cannot see this.
     if rank > 0:
         time.sleep(0.3)
     try:

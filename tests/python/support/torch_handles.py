@@ -38,7 +38,7 @@ def anybody(rank, n):
         dist.send(values(rank, 4), 0)
         if rank == n - 1:
             dist.send(values(rank + 7, 2), 0, tag=3)
-    # In a group ranks are the group's for those who send, the world's for who asks.
+    # PyTorch passes the group's ranks to the backend, and gives the world's rank to the caller.
     group = dist.new_group(list(range(1, n)))
     if n > 2 and rank == n - 1:
         dist.send(values(rank, 3), 1, group=group)
@@ -93,9 +93,9 @@ def dropped(rank, n):
     """Handles that the program drops: the calls go on, as with other backends."""
     other = dist.new_group()
     tensors = [torch.full((5,), rank + 1.0) for _ in range(100)]
-    base = torch.full((4, 2), rank + 1.0)  # with something left to do when it has ended
+    base = torch.full((4, 2), rank + 1.0)  # its column is no contiguous tensor: a copy follows the call
     if rank != 0:
-        dist.barrier(other)  # rank 0's have been dropped then, and none can have ended
+        dist.barrier(other)  # rank 0 has dropped its handles by then, before any call has ended
     for x in [*tensors, base[:, 0]]:
         dist.all_reduce(x, async_op=True)
     dist.isend(torch.full((3,), float(rank)), (rank + 1) % n)
@@ -143,7 +143,7 @@ def monitored(rank, n):
     dist.monitored_barrier(wait_all_ranks=True)
     if rank == n - 1:
         try:
-            dist.recv(torch.zeros(1), 0)  # instead
+            dist.recv(torch.zeros(1), 0)  # in place of the barrier
         except hocket.Error as error:
             print(type(error).__name__)
         return
@@ -236,7 +236,7 @@ def splits(rank, n, inner=True):
         dist.barrier(group=outside)
     # A group that is bound to a device offers itself to be split for new groups.
     dist.barrier(group=dist.new_group(device_id=torch.device("cpu", 0)))
-    if inner and rank < 2:  # last: PyTorch names groups by the number that a rank has made
+    if inner and rank < 2:  # comes last: PyTorch names a group by how many groups this rank has made
         innermost(rank, group)
 
 
@@ -293,12 +293,12 @@ def long_lists(rank, n):
             if is_async:
                 work.wait()
             assert all(torch.equal(out[r], wanted(r, rank)) for r in range(n))
-        # Parts of their own sizes, in more than one piece each.
+        # Parts of different sizes, each long enough for several chunks.
         part = empty(count * (rank + 1))
         inputs = [values(rank + r, count * (r + 1)) for r in range(n)]
         dist.reduce_scatter(part, inputs)
         assert torch.equal(part, sum(values(q + rank, count * (rank + 1)) for q in range(n)))
-    tensors = list(torch.zeros(n, 40_000).unbind())  # neighbours
+    tensors = list(torch.zeros(n, 40_000).unbind())  # they lie side by side in one tensor
     tensors[rank] += rank + 1
     dist.all_gather(tensors, tensors[rank])
     assert [t[5].item() for t in tensors] == [r + 1 for r in range(n)]
@@ -312,7 +312,7 @@ def lazy_views(rank, n):
         assert view.is_neg()
         return view
 
-    def bare(r, k=3):  # which is contiguous too, as PyTorch's own code makes them
+    def bare(r, k=3):  # a contiguous view, as PyTorch's own code makes them
         return torch._neg_view(values(r, k))
 
     ranks = range(n)
@@ -382,7 +382,7 @@ def short_forms(rank, n):
         ):
             for wrap in (list, lambda alone: alone[0]):
                 if group is not world and (arguments or named):
-                    continue  # which a backend of PyTorch's does not take either
+                    continue  # PyTorch's own backends do not take these either
                 group.allreduce(wrap([x := values(rank, 4)]), *arguments, **named).wait()
                 check(x, wanted)
         group.broadcast([x := values(rank, 4)]).wait()
@@ -417,7 +417,7 @@ def short_forms(rank, n):
 
 
 def own_parts(rank, n):
-    """A result that goes to the rank's own part of what it brings, as Megatron's optimizers have it."""
+    """The result goes to the rank's own part of its input, as in Megatron's optimizers."""
     wanted = sum(values(r, n * 5) for r in range(n)).chunk(n)[rank]
     x = values(rank, n * 5)
     dist.reduce_scatter_tensor(x.chunk(n)[rank], x)
@@ -433,7 +433,7 @@ def own_parts(rank, n):
 
 
 def ended(rank, n):
-    """Aborting PyTorch's way ends what is under way, on all ranks."""
+    """PyTorch's abort ends pending calls on all ranks."""
     try:
         work = dist.irecv(torch.empty(1), (rank + 1) % n)
         if rank == 0:

@@ -132,7 +132,7 @@ def each_hook(buckets):
         for name in HOOKS:
             try:
                 losses = train(name, rank, buckets)
-            except AssertionError:  # one of PyTorch's own, for which it has not the right shapes
+            except AssertionError:  # from one of PyTorch's hooks, which does not support these shapes
                 print(name, "AssertionError", flush=True)
                 continue
             print(name, *(f"{loss:.9g}" for loss in losses), flush=True)

@@ -427,7 +427,7 @@ def ddp(rank, n):
 
 
 def uneven(rank, n):
-    """Ranks that have more to do than others: what they average is divided by all, or by those left."""
+    """Ranks with more steps than others: averages are divided by all ranks, or by those left."""
     for by_all in (True, False):
         torch.manual_seed(5)
         model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(20, 3))

@@ -1,29 +1,22 @@
 """Jobs of PyTorch processes for tests."""
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
-import hocket
+from processes import start, with_package
 
 HERE = Path(__file__).parent
 
 
-def run(program, name, n, folder, *arguments):
-    """``python PROGRAM NAME RANK N FILE ARGUMENTS`` for each rank; their outputs, all having ended
-    well."""
-    package = str(Path(hocket.__file__).parent.parent)
-    environment = {**os.environ, "PYTHONPATH": package, "OMP_NUM_THREADS": "1"}
+def run(program, name, n, folder, *arguments, killed=()):
+    """``python PROGRAM NAME RANK N FILE ARGUMENTS`` for each rank; their outputs. All ranks but the
+    killed ones must have ended well.
+    """
+    environment = with_package(OMP_NUM_THREADS="1")
     file = folder / "-".join(["store", *arguments])
     ranks = [
-        subprocess.Popen(
-            [sys.executable, HERE / program, name, str(rank), str(n), file, *arguments],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        start(HERE / program, name, rank, n, file, *arguments, env=environment,
+              stderr=subprocess.PIPE)
         for rank in range(n)
     ]
     try:
@@ -32,5 +25,6 @@ def run(program, name, n, folder, *arguments):
         for rank in ranks:
             rank.kill()
     for rank, (process, output) in enumerate(zip(ranks, outputs)):
-        assert process.returncode == 0, f"rank {rank}:\n{output[0]}{output[1][-3000:]}"
+        code = -9 if rank in killed else 0
+        assert process.returncode == code, f"rank {rank}:\n{output[0]}{output[1][-3000:]}"
     return [output for output, _ in outputs]

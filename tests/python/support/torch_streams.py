@@ -1,6 +1,6 @@
-"""Streams and tensors of a GPU that is none: they note what comes after what.
+"""Streams and tensors of a pretended GPU: they record which work comes after which.
 
-Enough of torch.cuda for hocket.torch to be run on, one GPU.
+This is as much of torch.cuda as hocket.torch needs, for one GPU.
 """
 
 import contextlib
@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import torch
 
-from hocket.torch import _straight, _streams, _verbs
+from hocket.torch import _fast_path, _streams, _verbs
 
 DEVICE = SimpleNamespace(type="cuda", index=0)
 
@@ -31,13 +31,13 @@ class Event:
 
 
 class Stream:
-    """`before`: what all that is put on it from here on comes after."""
+    """`before` is the work that precedes everything put on the stream from now on."""
 
     def __init__(self, device=0):
         self.device, self.device_index, self.device_type = DEVICE, device, 1
         self.stream_id = self.cuda_stream = self
         self.before = set()
-        self.graph = None  # that it is captured into
+        self.graph = None  # the graph into which it is captured
 
     def put(self, what):
         self.before.add(what)
@@ -83,7 +83,7 @@ class Tensor(torch.Tensor):
 
 
 class Gpu:
-    """The GPU, and `comm`, whose calls note which stream they are put on and what they come after."""
+    """The GPU, and `comm`, whose calls record their stream and the work that they follow."""
 
     def __init__(self, monkeypatch):
         self.stream = Stream()  # the current one
@@ -101,10 +101,10 @@ class Gpu:
             "_Future": lambda devices: Future(self, devices),
         }.items():
             monkeypatch.setattr(_streams, name, function)
-        for module in (_streams, _straight):
+        for module in (_streams, _fast_path):
             monkeypatch.setattr(module, "record", Event.record)
             monkeypatch.setattr(module, "hold", Event.hold)
-        for module in (_streams, _straight, _verbs):
+        for module in (_streams, _fast_path, _verbs):
             monkeypatch.setattr(module, "is_current_capturing", lambda: self.stream.is_capturing())
 
     def _Stream(self, device):
@@ -129,7 +129,7 @@ class Gpu:
             raise AttributeError(name)
 
         def call(*arguments, stream=None):
-            if len(arguments) == 5:  # behind the deadline
+            if len(arguments) == 5:  # the stream follows the deadline
                 *arguments, _, stream = arguments
             stream = stream or self.stream
             number = f"call {len(self.calls)}"
@@ -144,7 +144,7 @@ class Gpu:
 
 
 class Future:
-    """It is complete at once, in the order of the stream that is current then."""
+    """A future that is complete at once. Its `end` is an event on the current stream."""
 
     def __init__(self, gpu, devices):
         assert devices == [DEVICE]
@@ -155,7 +155,7 @@ class Future:
 
 
 class Work:
-    """hocket's own handle: a mark behind the call."""
+    """Stands for hocket.Work: a mark behind the call on its stream."""
 
     def __init__(self, gpu, stream):
         self._gpu = gpu

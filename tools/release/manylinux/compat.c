@@ -1,5 +1,6 @@
-// Functions that came to glibc after 2.28, with the same behaviour. They are linked into the
-// wheel's libraries, with hidden symbols.
+// Functions that glibc has only since a version after 2.28, with the same behaviour as there. The
+// numbers in the comments are these versions of glibc. The linker puts the functions into each of
+// the wheel's libraries with hidden symbols, so that other libraries keep using glibc's functions.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -12,14 +13,16 @@
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
-// libstdc++ asks whether a process has one thread (2.32). This is unknown, so the answer is: more.
+// 2.32: tells libstdc++ whether the process has only one thread. This file cannot know it, so the
+// answer is 0: no.
 HIDDEN char __libc_single_threaded = 0;
 
 HIDDEN pid_t gettid(void) { return (pid_t)syscall(SYS_gettid); }  // 2.30
 
-// 2.30: waits until a time on a given clock. Without that call, libstdc++ converts the time left to
-// the clock of the old call, and so does this. If that clock is set meanwhile, the wait ends at
-// another time, and the caller looks at its own clock. Returns 0, EINVAL or ETIMEDOUT.
+// Converts `until`, a time on `clock`, to the wall clock: glibc 2.28 can only wait on the wall
+// clock. libstdc++ converts times in the same way where glibc lacks the newer functions below
+// (2.30). If somebody sets the wall clock during the wait, the wait ends too early or too late.
+// Then the caller compares `until` with `clock` again. Returns 0, EINVAL or ETIMEDOUT.
 static int on_the_wall_clock(clockid_t clock, const struct timespec* until, struct timespec* end) {
   struct timespec now;
   struct timespec real;

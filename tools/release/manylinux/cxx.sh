@@ -1,11 +1,15 @@
 #!/bin/sh
-# cxx.sh LANGUAGE FOLDER ARGUMENT...: GCC, as c++ or cc, for what runs where glibc is 2.28 or later.
-# FOLDER is what tools/release/manylinux/prepare.sh has filled.
+# cxx.sh LANGUAGE FOLDER ARGUMENT...: calls GCC as c++ or cc, such that the result runs with glibc
+# 2.28 or later. tools/release/manylinux/prepare.sh has filled FOLDER.
 #
-# Objects have no symbol versions: they get them from the linker. So GCC compiles as usual, and links
-# against stand-ins that have the symbols of old libraries. First comes the one for libstdc++.so, then
-# libstdc++.a for symbols that the old one lacks, so that a process has one libstdc++, not two; then
-# compat.c. A symbol that none of them has is an error.
+# Object files contain no symbol versions: the linker adds them. So GCC compiles as usual, and only
+# links differently: against stand-ins, which have the symbols of old libraries. The linker looks
+# for a symbol in this order:
+#   1. libstdc++.so   the stand-in: the symbols of the old libstdc++, so that hocket shares the
+#                     process's one libstdc++
+#   2. libstdc++.a    the symbols that the old libstdc++ lacks
+#   3. compat.o       the functions that glibc 2.28 lacks, from compat.c
+# A symbol that is in none of the libraries is a link error.
 set -eu
 language=$1 here=$2
 shift 2

@@ -1,8 +1,11 @@
 #!/bin/sh
-# prepare.sh ARCH ZIG: fills build/manylinux/ARCH with the tools of tools/release/wheel.sh: a compiler for glibc
-# 2.28 (see cxx.sh), and the libraries that become part of hocket, built by it from Debian's sources. Needs
-# Debian 12 with GCC (for another ARCH: g++-ARCH-linux-gnu) and the packages of tools/setup.sh, whose
-# headers are used. Zig makes the stand-ins for old versions of the C library.
+# prepare.sh ARCH ZIG: fills build/manylinux/ARCH with the tools that tools/release/wheel.sh uses.
+# One is a compiler for glibc 2.28, see cxx.sh. This compiler builds the others from Debian's
+# sources: the libraries that become part of hocket.
+#
+# Needs Debian 12 with GCC (for another ARCH: g++-ARCH-linux-gnu), and the packages of
+# tools/setup.sh, whose headers it uses. ZIG is the path of the Zig compiler, which makes the
+# stand-ins for old versions of the C library.
 set -eu
 cd "$(dirname "$0")/../../.."
 ARCH=$1 ZIG=$2
@@ -20,8 +23,8 @@ rm -rf "$here"
 mkdir -p "$here/bin" "$here/lib" "$here/root" "$here/apt/lists/partial" "$here/apt/parts" \
   "$here/sources" "$here/debs" "$here/prefix"
 
-# Debian's packages, by a package database of their own; sources, too, from where this machine's
-# lists have packages.
+# Lets apt use a package database of its own. It downloads packages and their sources from the
+# servers that this machine's lists name.
 cp /etc/apt/sources.list.d/*.sources /etc/apt/sources.list.d/*.list "$here/apt/parts" 2>/dev/null || true
 [ ! -s /etc/apt/sources.list ] || cp /etc/apt/sources.list "$here/apt/parts/main.list"
 sed -i 's/^Types: deb$/Types: deb deb-src/' "$here"/apt/parts/*.sources 2>/dev/null || true
@@ -34,14 +37,14 @@ get="apt-get -q -y -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts=$h
 say "getting Debian's libraries for $ARCH, and sources"
 # shellcheck disable=SC2086  # lists of words
 {
-  $get update || true  # a list that cannot be had may not be needed
+  $get update || true  # the packages may not need the list that failed
   (cd "$here/debs" && $get download libssl-dev libstdc++-12-dev libgcc-12-dev libstdc++6 libgcc-s1 \
     libpython3.11-dev)
   (cd "$here/sources" && $get source --download-only fmtlib spdlog highway)
 } >"$here/log" 2>&1 || { tail -20 "$here/log" >&2; exit 1; }
 for package in "$here"/debs/*.deb; do dpkg -x "$package" "$here/root"; done
 
-# The compiler.
+# The compiler: cc and c++ are scripts that call cxx.sh.
 libraries=$here/root/usr/lib/gcc/$ARCH-linux-gnu/12
 [ -d "$libraries" ] || libraries=$here/root/usr/lib/gcc-cross/$ARCH-linux-gnu/12
 { echo "GCC=$ARCH-linux-gnu-g++"; echo "LIBRARIES=$libraries"; } >"$here/settings"
@@ -51,7 +54,7 @@ for language in cc c++; do
   chmod +x "$here/bin/$language"
 done
 
-# Stand-ins for the libraries that it links against.
+# Stand-ins for the libraries that the compiler links against.
 say "making old libraries' stand-ins"
 zig() { ZIG_GLOBAL_CACHE_DIR=$here/zig "$ZIG" cc -target "$ARCH-linux-gnu.2.28" "$@"; }
 echo 'int main(void) { return 0; }' >"$here/empty.c"
@@ -60,7 +63,8 @@ for file in Scrt1.o libc_nonshared.a libc.so.6 libm.so.6 libpthread.so.0 libdl.s
   libld.so.2; do
   cp "$(find "$here/zig" -name "$file" | head -1)" "$here/lib/"
 done
-# stand_in LIBRARY NEWEST: makes a stand-in for Debian's LIBRARY, by the policy of manylinux_2_28.
+# stand_in LIBRARY NEWEST: makes a stand-in for Debian's LIBRARY. It has the symbols up to the
+# versions NEWEST, the limits of manylinux_2_28.
 stand_in() {
   soname=${1##*/}
   name=${soname%%.so*}
@@ -74,7 +78,7 @@ for name in compat environ; do
   "$here/bin/cc" -fPIC -O2 -c "tools/release/manylinux/$name.c" -o "$here/lib/$name.o"
 done
 
-# OpenSSL has a separate header for each processor, and so has Debian's Python.
+# OpenSSL's headers differ between processors, and so do the headers of Debian's Python.
 headers=/usr/include
 if [ "$ARCH" != "$(uname -m)" ]; then
   headers=$here/openssl
@@ -101,13 +105,14 @@ END
 
 launcher=
 if command -v ccache >/dev/null; then launcher=-DCMAKE_CXX_COMPILER_LAUNCHER=ccache; fi
-# version_of NAME: the version of Debian's source of that name, without Debian's own part.
+# version_of NAME: prints the version of Debian's source NAME without the suffix that Debian adds.
 version_of() {
   file=$(basename "$here"/sources/"$1"_*.orig.tar.*)
   file=${file#"$1"_}
   expr "$file" : '\([0-9.]*[0-9]\)'
 }
-# library NAME OPTION...: of Debian's sources, static, into the prefix.
+# library NAME OPTION...: builds the static library NAME from Debian's sources, and installs it into
+# the prefix.
 library() {
   name=$1
   shift
@@ -128,9 +133,10 @@ library spdlog -DSPDLOG_FMT_EXTERNAL=ON -DSPDLOG_BUILD_EXAMPLE=OFF -DSPDLOG_BUIL
 library highway -DBUILD_TESTING=OFF -DHWY_ENABLE_TESTS=OFF -DHWY_ENABLE_EXAMPLES=OFF \
   -DHWY_ENABLE_CONTRIB=OFF
 
-# The packages that CMake finds. The headers are this system's, which are of the same sources. So ccache
-# knows the files that the ordinary build compiled.
-package() {  # NAME SOURCE TARGET ARCHIVE [DEFINITIONS [LINKS]]
+# package NAME SOURCE TARGET ARCHIVE [DEFINITIONS [LINKS]]: writes the files by which CMake finds
+# the library. The headers are this system's, which come from the same sources. Because of the same
+# headers, ccache reuses the objects of the ordinary build.
+package() {
   rm -rf "$here/prefix/lib/cmake/$1"
   mkdir -p "$here/prefix/lib/cmake/$1"
   printf 'set(PACKAGE_VERSION %s)\n' "$(version_of "$2")" >"$here/prefix/lib/cmake/$1/$1-config-version.cmake"

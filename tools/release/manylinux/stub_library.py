@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""stub_library.py LIBRARY NEWEST OUT: writes OUT.s and OUT.map, for a linker to make a stand-in.
+"""stub_library.py LIBRARY NEWEST OUT: writes OUT.s and OUT.map, the sources of a stand-in library.
 
 The stand-in has LIBRARY's symbols up to the versions NEWEST, such as GLIBCXX_3.4.25,CXXABI_1.3.11.
 Programs linked against it run on every system with those versions.
 
-A symbol whose newest version is too new, but which was there before, has the newest of the others.
+If LIBRARY has a symbol in several versions, the stand-in has the newest version up to NEWEST.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def is_old(version: str, newest: dict[str, list[int]]) -> bool:
 
 
 def symbols(library: str, newest: dict[str, list[int]]) -> dict[str, tuple[str, str, str]]:
-    """Returns the version, type and size of each name."""
+    """Return a dictionary from each symbol's name to its version, type and size."""
     listed = subprocess.run(["readelf", "--dyn-syms", "-W", library], check=True, text=True,
                             stdout=subprocess.PIPE).stdout
     found: dict[str, tuple[str, str, str]] = {}

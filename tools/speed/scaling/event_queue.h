@@ -1,4 +1,4 @@
-// The queue of a simulation's events.
+// The queue from which a simulation takes its events, ordered by time.
 #pragma once
 
 #include <algorithm>
@@ -10,15 +10,16 @@
 
 namespace hocket::scaling {
 
-// Picoseconds since the simulation began: whole numbers, so that sums do not depend on their order.
+// Picoseconds since the simulation began. Whole numbers, because their sums do not depend on the
+// order of the addition.
 using Time = std::uint64_t;
 
 enum class What : std::uint8_t {
-  kStep,    // a rank goes on; `id`: which
-  kInject,  // a message is at its sender's port; `id`: which
-  kHead,    // its first byte is at its receiver's port
-  kArrive,  // its last byte is there
-  kSent,    // a long message has left; `id`: the sender's slot
+  kStep,    // a rank continues its task; `id`: the rank
+  kInject,  // a message reaches its sender's port; `id`: the flight
+  kHead,    // the first byte of a message reaches its receiver's port; `id`: the flight
+  kArrive,  // the last byte of a message has passed its receiver's port; `id`: the flight
+  kSent,    // a long message has left its sender's port; `id`: the sender's slot
 };
 
 // A value.
@@ -28,19 +29,22 @@ struct Event {
   What what = What::kStep;
 };
 
-// A resource: a radix heap, as time never runs backwards. Events of one time come out in the order
-// they went in, so that a simulation does the same thing each time.
+// A resource: a radix heap, which needs times that never decrease. Events with equal times come out
+// in the order of their `push`. So a repeated simulation gives the same result.
+//
+//   buckets_[0]   events at `now_`; `next_` is the index of the next one to take
+//   buckets_[k]   events whose time differs from `now_` in bit k - 1, and in no higher bit
 class EventQueue {
  public:
   bool empty() const noexcept { return size_ == 0; }
 
-  // `event` is not before the time of the last event that was taken.
+  // The event's time must not be before the last event that `pop` returned.
   void push(Event event) {
     buckets_[static_cast<std::size_t>(std::bit_width(event.time ^ now_))].push_back(event);
     ++size_;
   }
 
-  // There is one.
+  // Removes and returns the earliest event. The queue must not be empty.
   Event pop() {
     if (next_ == buckets_[0].size()) refill();
     --size_;
@@ -62,8 +66,8 @@ class EventQueue {
     from.clear();
   }
 
-  std::array<std::vector<Event>, 65> buckets_;  // by the highest bit that differs from `now_`
-  std::size_t next_ = 0;                        // in the first bucket
+  std::array<std::vector<Event>, 65> buckets_;
+  std::size_t next_ = 0;
   std::size_t size_ = 0;
   Time now_ = 0;
 };

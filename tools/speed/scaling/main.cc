@@ -1,4 +1,4 @@
-// Simulates collectives on ever more ranks, and writes what comes out as a document:
+// Simulates collectives on increasing numbers of ranks, and writes the times as a document:
 //
 //     scaling --write build/scaling.md --picture docs/scaling.svg
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ namespace {
 
 using engine::Kind;
 
-// The document is rewritten from this line on.
+// The first lines of the document.
 constexpr const char* kTitle =
     "# How collectives scale: all tables\n\nWritten by tools/speed/scaling. docs/scaling.md "
     "explains "
@@ -34,7 +34,8 @@ struct Options {
   std::string picture;
 };
 
-// The order of the document: all_reduce first, the barrier, which has no sizes, last.
+// The collectives in the order of the document: all_reduce is first. The barrier is last, because
+// it has no sizes.
 std::vector<Kind> kinds_shown() {
   std::vector<Kind> kinds{Kind::kAllReduce};
   for (const engine::KindRow& row : engine::kKinds) {

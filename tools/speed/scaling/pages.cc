@@ -30,7 +30,7 @@ std::string text_of_time(double us) {
   return three_digits(us) + " us";
 }
 
-// As the styles are numbered.
+// The names of all routes. The index of a name is the number of its style: way0, way1, ...
 std::vector<std::string> all_names(const std::vector<Grid>& grids) {
   std::vector<std::string> names;
   for (const Grid& grid : grids) {

@@ -1,4 +1,4 @@
-// The output: tables for a document, and one picture.
+// The output of the simulations: tables for a document, and one picture.
 #pragma once
 
 #include <cstddef>
@@ -11,21 +11,27 @@
 
 namespace hocket::scaling {
 
-// A value: one collective of one size, by all routes, over numbers of ranks.
+// The simulated times of one collective at one size. A value.
+//
+//                ranks[0]      ranks[1]     ...
+//   routes[0]    times[0][0]   times[0][1]
+//   routes[1]    times[1][0]   times[1][1]
+//   ...
 struct Grid {
-  Case first;  // but for its ranks
+  Case first;  // the case of all times, but for `first.ranks`
   std::vector<int> ranks;
   std::vector<Route> routes;
-  // By route, then by ranks; absent: not simulated.
+  // Microseconds; absent if the simulation needed too many messages.
   std::vector<std::vector<std::optional<double>>> times;
-  std::vector<std::size_t> chosen;  // the route, by ranks
+  std::vector<std::size_t> chosen;  // index of the route that the cost model chooses, by ranks
 };
 Grid simulate_all(const Case& first, const std::vector<int>& ranks, std::uint64_t most_messages);
 
-// Time of the chosen route relative to the best one; absent if it was not simulated.
+// Returns the time of the chosen route divided by the time of the best one. Absent if the chosen
+// route was not simulated. `column` is an index of `ranks`.
 std::optional<double> excess(const Grid& grid, std::size_t column);
 
-// "all_reduce, 64 KiB".
+// Such as "all_reduce, 64 KiB".
 std::string title_of(const Grid& grid);
 std::string table_of(const Grid& grid);
 std::string picture_of(const std::vector<Grid>& grids);

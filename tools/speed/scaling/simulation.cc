@@ -13,11 +13,12 @@ using engine::MessageId;
 
 namespace {
 
-// Up to here a message is copied when it is sent, as carriers do, so that its sender need not wait.
+// Messages up to this size are copied when they are sent, so that their sender need not wait. The
+// real carriers do the same.
 constexpr std::uint64_t kCopiedBytes = 32 * 1024;
 
-// The simulation that runs in this thread. Functions of core charge their time to it, as they know
-// nothing of simulations.
+// The simulation that runs in this thread, or null. The stand-ins in sizes_core.cc charge their
+// time to it, because the signatures of core have no parameter for a simulation.
 thread_local Simulation* the_running = nullptr;
 
 Time picoseconds(double microseconds) {
@@ -32,7 +33,8 @@ Cluster cluster_of(int ranks, int per_host) {
   return cluster;
 }
 
-// One rank's end of the network. See engine::PointToPoint.
+// The carrier of one rank: it passes each call to the simulation, with the rank. See
+// engine::PointToPoint.
 class Simulation::Carrier final : public engine::PointToPoint {
  public:
   Carrier(Simulation& all, int rank) : all_(all), rank_(rank) {}
@@ -130,7 +132,8 @@ void Simulation::append(Pool& pool, List& list, std::uint32_t id) {
   list.last = id;
 }
 
-// The first that fits, or none.
+// Removes the first entry of `list` for which `fits` is true, and returns its index. Returns kNone
+// if there is no such entry.
 template <typename Pool, typename Fits>
 std::uint32_t Simulation::remove(Pool& pool, List& list, const Fits& fits) {
   std::uint32_t before = kNone;
@@ -144,7 +147,7 @@ std::uint32_t Simulation::remove(Pool& pool, List& list, const Fits& fits) {
   return kNone;
 }
 
-// --- What ranks do ------------------------------------------------------------------------------
+// --- Actions of ranks ---------------------------------------------------------------------------
 
 std::uint32_t Simulation::send(int from, const Envelope& to, std::span<const std::byte> bytes) {
   if (++messages_ > most_messages_) throw TooLong("more messages than were allowed");
@@ -201,7 +204,7 @@ bool Simulation::test(std::uint32_t id) {
   return true;
 }
 
-// Called if a rank ends early, by an error.
+// Called if an error ends a rank before its message is complete.
 void Simulation::cancel(std::uint32_t id) {
   remove(
       slots_, rank(slots_[id].rank).posted, [&](const Slot& slot) { return &slot == &slots_[id]; });
@@ -220,7 +223,7 @@ void Simulation::fill(Slot& slot, Flight& flight) const {
   flight.payload.clear();
 }
 
-// --- What the network does ----------------------------------------------------------------------
+// --- Actions of the network ---------------------------------------------------------------------
 
 void Simulation::inject(std::uint32_t id, Time now) {
   const Flight& message = flights_[id];
@@ -263,7 +266,8 @@ void Simulation::arrive(std::uint32_t id, Time now) {
   complete(slot, now, true);
 }
 
-// A rank that sleeps handles what comes in the order it comes, and goes on after the last of it.
+// A sleeping rank handles completions in the order of their arrival. It continues after the last
+// one that it waits for.
 void Simulation::complete(std::uint32_t id, Time now, bool costs_overhead) {
   Slot& slot = slots_[id];
   slot.complete = true;
@@ -279,7 +283,9 @@ void Simulation::complete(std::uint32_t id, Time now, bool costs_overhead) {
   }
 }
 
-// The conditions of algorithms are that all of some messages are complete; see Endpoint::completed.
+// Runs the rank's task until it waits or ends. An algorithm always waits until all of several
+// messages are complete, see completed() in engines/algorithm/messages.h. So the rank continues
+// when `awaited` is 0.
 void Simulation::step(int number) {
   running_ = number;
   Rank& self = rank(number);
@@ -316,7 +322,8 @@ double Simulation::run(const std::function<engine::Task(int)>& start, std::uint6
   struct Running {
     explicit Running(Simulation* self) { the_running = self; }
     ~Running() {
-      for (Rank& each : the_running->ranks_) each.task = {};  // where an error has ended the run
+      // If an error has ended the run, some tasks are left.
+      for (Rank& each : the_running->ranks_) each.task = {};
       the_running = nullptr;
     }
   } const running(this);

@@ -1,15 +1,17 @@
-// Simulates many ranks of many hosts in one thread. The algorithms' own code runs, over a model of
+// Simulates many ranks of many hosts in one thread. The algorithms' real code runs over a model of
 // the network. Only time is simulated.
 //
-// A rank is a processor with its own clock. A message takes this way:
+// A rank is a processor with its own clock. A message passes through these stages, each of which
+// adds the time in the second line:
 //
 //   sender's processor   sender's port   network   receiver's port   receiver's processor
 //   `overhead`           beta a byte     latency   beta a byte       `overhead`
 //
-// It waits for its turn at each port. Alone in the network it takes alpha + beta * bytes in all, as
-// in engines/algorithm/cost_model.h. All ranks of a host share its port to the network. Among
-// themselves each has its own port. Memory that is folded or copied costs gamma a byte, if core is
-// the one of sizes_core.cc.
+// At each port a message waits until the earlier messages have passed. If no other message is under
+// way, the stages take alpha + beta * bytes together, as in engines/algorithm/cost_model.h. All
+// ranks of a host share the host's port to the network. For messages within a host, each rank has a
+// port of its own. If the program is linked with sizes_core.cc instead of core, each byte that is
+// folded or copied costs gamma.
 #pragma once
 
 #include <cstddef>
@@ -27,27 +29,27 @@
 
 namespace hocket::scaling {
 
-// A value.
+// The placement of the ranks, and the costs of messages within and between hosts. A value.
 struct Cluster {
-  std::vector<int> hosts;  // of each rank, from 0
+  std::vector<int> hosts;  // the host of each rank; hosts are numbered from 0
   algorithm::NetworkCosts within = algorithm::kSharedMemory;
   algorithm::NetworkCosts across = algorithm::kTcp;
 };
 
-// `ranks` in blocks of `per_host`.
+// Places the first `per_host` ranks on host 0, the next ones on host 1, and so on.
 Cluster cluster_of(int ranks, int per_host);
 
-// More messages than were allowed.
+// Thrown if a run needs more messages than its caller allows.
 struct TooLong : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A resource, for one run. Used by one thread.
+// A resource, for one run. One thread uses it.
 class Simulation {
  public:
   enum class Bytes : bool {
-    kMove,   // messages carry what their senders' memory holds
-    kCount,  // memory is never touched
+    kMove,   // messages carry the bytes of their senders' memory
+    kCount,  // messages have only a size; memory is never touched
   };
   Simulation(const Cluster& cluster, Bytes bytes);
   ~Simulation();
@@ -57,43 +59,45 @@ class Simulation {
   int ranks() const noexcept { return static_cast<int>(ranks_.size()); }
   engine::PointToPoint& carrier(int rank);
 
-  // Runs `start(rank)` of all ranks from time 0 to their ends; microseconds until the last one.
-  // Throws TooLong after `most_messages`, std::logic_error where ranks wait for each other.
+  // Starts the task `start(rank)` of each rank at time 0, and runs all tasks to their ends. Returns
+  // the microseconds until the last one ends. Throws TooLong if they send more than
+  // `most_messages`, and std::logic_error if ranks wait for each other for ever.
   double run(const std::function<engine::Task(int)>& start, std::uint64_t most_messages = ~0ull);
 
   std::uint64_t messages() const noexcept { return messages_; }
-  // Bytes that went between hosts.
+  // Bytes of all messages between hosts.
   std::uint64_t bytes_between_hosts() const noexcept { return between_hosts_; }
-  // Messages of one rank that were under way or waited for at one time, at most.
+  // The largest number of unfinished messages that one rank had at one time.
   std::uint32_t most_of_a_rank() const noexcept { return most_slots_; }
 
-  // Charges the cost of folding or copying to the rank that runs in this thread, if there is one.
+  // Charges the cost of folding or copying `bytes` to the rank whose task this thread runs. Does
+  // nothing outside of a run.
   static void charge(std::size_t bytes) noexcept;
 
  private:
   class Carrier;
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  // A rank's message, until `test` says that it is complete.
+  // A rank's send or receive, until `test` reports its completion or `cancel` ends it.
   struct Slot {
     engine::Tag tag = 0;
     std::uint64_t bytes = 0;
-    std::byte* to = nullptr;  // of a receive
-    int rank = 0;
-    int peer = 0;
-    std::uint32_t next = kNone;  // receive that this rank posted after it
+    std::byte* to = nullptr;     // a receive's memory
+    int rank = 0;                // the rank that sends or receives
+    int peer = 0;                // a receive's sender
+    std::uint32_t next = kNone;  // the next receive in `Rank::posted`
     bool complete = false;
-    bool costs = false;    // overhead that the rank has yet to pay
-    bool awaited = false;  // the rank sleeps until it is complete
+    bool costs = false;    // `test` still charges the overhead of the receive to the rank
+    bool awaited = false;  // the rank sleeps until this message is complete
   };
-  // A message in the network, or waiting at its receiver.
+  // A message in the network, or a message that waits for its receive.
   struct Flight {
     engine::Tag tag = 0;
     std::uint64_t bytes = 0;
     int from = 0;
     int to = 0;
-    std::uint32_t slot = kNone;  // of a sender that waits until it has left
-    std::uint32_t next = kNone;
+    std::uint32_t slot = kNone;  // the send's slot, if the sender waits until the message has left
+    std::uint32_t next = kNone;  // the next message in `Rank::early`
     std::vector<std::byte> payload;
   };
   struct List {
@@ -103,14 +107,14 @@ class Simulation {
   struct Rank {
     Time clock = 0;
     engine::Task task;
-    std::uint32_t awaited = 0;
-    std::uint32_t slots = 0;
-    List posted;  // receives without a message
-    List early;   // messages without a receive
+    std::uint32_t awaited = 0;  // slots that the rank sleeps for
+    std::uint32_t slots = 0;    // slots in use
+    List posted;                // receives without a message
+    List early;                 // messages without a receive
   };
-  // One way of one port.
+  // One direction of a port.
   struct Port {
-    Time free = 0;
+    Time free = 0;  // when the last message so far has passed
   };
   struct Costs {
     Time latency = 0;
@@ -155,8 +159,8 @@ class Simulation {
   std::vector<std::uint32_t> free_slots_;
   std::vector<Flight> flights_;
   std::vector<std::uint32_t> free_flights_;
-  std::vector<Port> out_, in_;            // of the hosts
-  std::vector<Port> near_out_, near_in_;  // of the ranks, within their hosts
+  std::vector<Port> out_, in_;            // the hosts' ports to the network
+  std::vector<Port> near_out_, near_in_;  // the ranks' ports within their hosts
   EventQueue events_;
   int running_ = -1;
   int unfinished_ = 0;

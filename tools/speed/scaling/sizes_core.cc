@@ -1,5 +1,6 @@
-// foundation/core/reduce.h for simulations of sizes alone: no memory is touched, and the rank that
-// would have computed pays for it. Linked in the place of the layer `core`.
+// Implements foundation/core/reduce.h for simulations in which only sizes matter. The functions
+// touch no memory. They charge the time of the computation to the rank that calls them. Linked
+// instead of the layer `core`.
 #include "foundation/core/averages.h"
 #include "foundation/core/reduce.h"
 #include "simulation.h"

@@ -29,7 +29,7 @@ std::byte* scratch_addresses() { return region(2); }
 
 }  // namespace hocket::scaling
 
-// Linked in the place of engines/algorithm/scratch.cc.
+// Linked instead of engines/algorithm/scratch.cc. Every task gets the same addresses.
 namespace hocket::algorithm {
 
 Scratch::Scratch(std::size_t bytes)

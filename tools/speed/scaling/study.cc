@@ -31,7 +31,7 @@ GroupFacts facts_of(const Cluster& cluster, int rank) {
           .one_host = false};
 }
 
-// The engines of all ranks, of one route.
+// Returns the engine of each rank for one route.
 std::vector<std::unique_ptr<CollectiveEngine>> engines_of(const Case& c,
                                                           const Route& route,
                                                           const Cluster& cluster,

@@ -1,5 +1,5 @@
-// The questions to the simulation: the time of each algorithm, and the algorithm that would be
-// chosen.
+// Functions that ask the simulation for the time of each algorithm, and the cost model for the
+// algorithm that it chooses.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace hocket::scaling {
 
-// A collective of float32 on hosts of `per_host` ranks. `bytes` is the size of the larger of a
-// rank's arrays, at least one element per rank. A value.
+// A collective on float32 arrays, on hosts of `per_host` ranks each. `bytes` is the size of the
+// larger one of a rank's two arrays, which has at least one element per rank. A value.
 struct Case {
   engine::Kind kind = engine::Kind::kAllReduce;
   std::size_t bytes = 8;
@@ -25,7 +25,8 @@ struct Case {
   engine::Signature signature() const;
 };
 
-// A way of a collective: an algorithm straight over all ranks, or the hierarchy. A value.
+// Says how a collective runs: by one algorithm over all ranks, or by the hierarchy, which
+// communicates within hosts and between hosts separately. A value.
 struct Route {
   std::optional<algorithm::Algorithm> algorithm;  // absent: the hierarchy
 
@@ -33,20 +34,20 @@ struct Route {
   bool operator==(const Route&) const = default;
 };
 
-// Those there are for a case.
+// Returns all routes by which the case can run.
 std::vector<Route> routes_of(const Case& c);
-// The route that the cost model would choose.
+// Returns the route that the cost model chooses.
 Route chosen(const Case& c);
 
 struct Outcome {
   double microseconds = 0;
   std::uint64_t messages = 0;
   std::uint64_t bytes_between_hosts = 0;
-  std::uint32_t most_of_a_rank = 0;
+  std::uint32_t most_of_a_rank = 0;  // the largest number of unfinished messages of one rank
 };
-// Absent where it would take more than `most_messages`.
+// Returns nothing if the case takes more than `most_messages`.
 std::optional<Outcome> simulate(const Case& c, const Route& route, std::uint64_t most_messages);
-// The prediction of the cost model, in microseconds.
+// Returns the time that the cost model predicts, in microseconds.
 double predicted(const Case& c, const Route& route);
 
 }  // namespace hocket::scaling

@@ -22,7 +22,7 @@ def _install() -> None:
 
 
 def _go_on() -> None:
-    """Run the sitecustomize that this one hides, if there is one."""
+    """Run the other sitecustomize module that this module hides, if there is one."""
     from importlib.machinery import PathFinder
 
     here = os.path.dirname(os.path.abspath(__file__))

@@ -1,4 +1,4 @@
-"""The face of ``bagua.torch_api``: its communication, over hocket. Needs PyTorch."""
+"""The face of ``bagua.torch_api``: Bagua's communication over hocket. It needs PyTorch."""
 
 from . import communication, env, tensor
 from .communication import *  # noqa: F403

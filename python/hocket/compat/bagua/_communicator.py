@@ -1,4 +1,4 @@
-"""One communicator of a group: ``bagua_core.BaguaSingleCommunicatorPy`` over hocket's."""
+"""One communicator of a group: Bagua's ``BaguaSingleCommunicatorPy``, over hocket."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from . import env
 
 
 class ReduceOp(IntEnum):
-    """Operators of reductions, by Bagua's numbers.
+    """Operators of reductions, with Bagua's numbers.
 
-    The bitwise ones are for integers and bool. AVG of integers rounds toward zero.
+    The bitwise operators are for integers and bool. AVG of integers rounds toward zero.
     """
 
     SUM = 0
@@ -46,25 +46,25 @@ _BITWISE = (ReduceOp.BOR, ReduceOp.BAND, ReduceOp.BXOR)
 
 
 class RefusedType(InvalidArgument, TypeError):
-    """A reduction that is undefined for the tensor's dtype; raised on all ranks."""
+    """A reduction is undefined for the tensor's dtype. Raised on all ranks."""
 
 
 class BaguaCommunicator:
-    """The `comm` argument of Bagua's functions. Its methods are those functions without `comm`.
+    """The `comm` argument of Bagua's functions. Its methods are these functions without `comm`.
 
-    Calls are ordered after the current stream's work. Calls on GPU tensors run on that stream, and
-    `finish` waits, as Bagua's functions do. Sizes are element counts. All ranks raise if sizes do
-    not fit or a tensor is not contiguous. After `abort` every call on every rank raises
-    `hocket.Aborted`. Work that the aborting process has put on a stream ends without an error, as
-    with Bagua.
+    Calls run after the current stream's earlier work. Calls on GPU tensors run on that stream, and
+    `finish` waits for them, as Bagua's functions do. Sizes are numbers of elements. If sizes do not
+    fit, or if a tensor is not contiguous, all ranks raise. After `abort`, every call on every rank
+    raises `hocket.Aborted`. Calls that the aborting process has put on a stream end without an
+    error, as with Bagua.
     """
 
     def __init__(self, comm: hocket.Communicator, stream: Any = None) -> None:
         self._comm = comm
         self.cuda_stream = stream
-        # The last call on a GPU: its handle, or its stream if it has no handle.
+        # The last call on a GPU: its handle, or its stream if the call has no handle.
         self._last: Any = None
-        self._has_aborted = False  # this process, by `abort`
+        self._has_aborted = False  # true if this process has called `abort`
 
     def rank(self) -> int:
         """This process's number in the communicator."""
@@ -75,32 +75,34 @@ class BaguaCommunicator:
         return self._comm.size
 
     def device_id(self) -> int:
-        """The GPU of this process, as Bagua has it: its number on the node."""
+        """The GPU of this process, which for Bagua is the process's number on its node."""
         return env.get_local_rank()
 
     @property
     def communicator(self) -> hocket.Communicator:
-        """hocket's communicator, with features beyond Bagua's."""
+        """hocket's communicator, which has features beyond Bagua's."""
         return self._comm
 
     def abort(self) -> None:
-        """End the pending and later calls of all ranks, now."""
+        """End the pending and later calls of all ranks at once."""
         self._has_aborted = True
         self._comm.abort("abort() of a Bagua communicator")
 
     def check_abort(self) -> bool:
-        """True if the communicator has ended, by `abort` or by a failure."""
+        """Return True if the communicator has ended, by `abort` or by a failure."""
         return self._comm.status is not None
 
     def barrier(self) -> None:
-        """Return when all ranks have come here, and this rank's current stream has finished."""
+        """Wait until all ranks have made this call, and until this rank's current stream has
+        finished.
+        """
         if torch.cuda.is_available() and torch.cuda.is_initialized():
             torch.cuda.current_stream().synchronize()
         self._comm.barrier()
 
     # --- Reductions ---------------------------------------------------------------------------
     def allreduce(self, send: torch.Tensor, recv: torch.Tensor, op: int = ReduceOp.SUM) -> None:
-        """Put the reduction of all ranks' `send` into everybody's `recv`; they may be one
+        """Put the reduction of all ranks' `send` into `recv` on every rank. The two may be one
         tensor.
         """
         name = self._op(send, op)
@@ -108,7 +110,7 @@ class BaguaCommunicator:
         self._call("all_reduce", recv, send, None if _is_same(send, recv) else recv, name)
 
     def allreduce_inplace(self, tensor: torch.Tensor, op: int = ReduceOp.SUM) -> None:
-        """The same in place."""
+        """Do `allreduce` in place."""
         self._call("all_reduce", tensor, tensor, None, self._op(tensor, op))
 
     def reduce(
@@ -121,7 +123,7 @@ class BaguaCommunicator:
         self._call("reduce", send, send, None if _is_same(send, recv) else recv, dst, name)
 
     def reduce_inplace(self, tensor: torch.Tensor, dst: int, op: int = ReduceOp.SUM) -> None:
-        """The same in place on rank `dst`."""
+        """Reduce the tensors of all ranks in place on rank `dst`."""
         self._call("reduce", tensor, tensor, None, dst, self._op(tensor, op))
 
     def reduce_scatter(
@@ -133,7 +135,7 @@ class BaguaCommunicator:
         self._call("reduce_scatter", recv, send, recv, name)
 
     def reduce_scatter_inplace(self, tensor: torch.Tensor, op: int = ReduceOp.SUM) -> None:
-        """The same; every rank's share is at the beginning of its tensor."""
+        """Do `reduce_scatter` in place. Every rank's share is at the beginning of its tensor."""
         name = self._op(tensor, op)
         flat = self._flat(tensor, "tensor")
         self._call("reduce_scatter", tensor, flat, flat[: self._share(tensor)], name)
@@ -141,7 +143,7 @@ class BaguaCommunicator:
     def allreduce_coalesced_inplace(
         self, tensors: Sequence[torch.Tensor], op: int = ReduceOp.SUM
     ) -> None:
-        """`allreduce_inplace` of each, in one call."""
+        """Do `allreduce_inplace` of each tensor, in one call."""
         names = {self._op(tensor, op) for tensor in tensors}
         if names:
             self._comm.all_reduce_coalesced(list(tensors), names.pop())
@@ -149,33 +151,34 @@ class BaguaCommunicator:
 
     # --- Movement -----------------------------------------------------------------------------
     def broadcast(self, tensor: torch.Tensor, src: int = 0) -> None:
-        """Send the tensor of rank `src` to all."""
+        """Send the tensor of rank `src` to all ranks."""
         self._call("broadcast", tensor, tensor, src)
 
     def broadcast_coalesced(self, tensors: Sequence[torch.Tensor], src: int = 0) -> None:
-        """`broadcast` of each, in one call."""
+        """Do `broadcast` of each tensor, in one call."""
         if tensors:
             self._comm.broadcast_coalesced(list(tensors), src)
             self._put(tensors[0])
 
     def allgather(self, send: torch.Tensor, recv: torch.Tensor) -> None:
-        """Put all ranks' `send`, one after the other, into everybody's `recv`."""
+        """Put all ranks' `send`, one after the other, into `recv` on every rank."""
         self._times(recv, "recv_tensor", send, "send_tensor")
         self._call("all_gather", recv, send, recv)
 
     def allgather_inplace(self, tensor: torch.Tensor) -> None:
-        """The same in place; rank r's own share is at its place already."""
+        """Do `allgather` in place. Rank r passes its data as the r-th share of the tensor."""
         flat = self._flat(tensor, "tensor")
         self._call("all_gather", tensor, self._own(flat, self._share(tensor)), flat)
 
     def gather(self, send: torch.Tensor, recv: torch.Tensor, dst: int) -> None:
-        """Put all ranks' `send`, one after the other, into `recv` of rank `dst`."""
+        """Put all ranks' `send`, one after the other, into `recv` on rank `dst`."""
         if self.rank() == dst:
             self._times(recv, "recv_tensor", send, "send_tensor")
         self._call("gather", send, send, recv if self.rank() == dst else None, dst)
 
     def gather_inplace(self, tensor: torch.Tensor, count: int, dst: int) -> None:
-        """The same in place; on rank `dst` its own share is at its place already."""
+        """Do `gather` in place. Rank `dst` passes its own data as share number `dst` of the tensor.
+        """
         flat = self._counted(tensor, count, dst)
         if self.rank() == dst:
             self._call("gather", tensor, self._own(flat, count), flat, dst)
@@ -183,13 +186,13 @@ class BaguaCommunicator:
             self._call("gather", tensor, flat, None, dst)
 
     def scatter(self, send: torch.Tensor, recv: torch.Tensor, src: int) -> None:
-        """Send the r-th share of `send` of rank `src` to rank r."""
+        """Send the r-th share of `send` on rank `src` to rank r."""
         if self.rank() == src:
             self._times(send, "send_tensor", recv, "recv_tensor")
         self._call("scatter", recv, send if self.rank() == src else None, recv, src)
 
     def scatter_inplace(self, tensor: torch.Tensor, count: int, src: int) -> None:
-        """The same in place; on rank `src` its own share stays at its place."""
+        """Do `scatter` in place. On rank `src`, its own share stays at its position."""
         flat = self._counted(tensor, count, src)
         if self.rank() == src:
             self._call("scatter", tensor, flat, self._own(flat, count), src)
@@ -197,14 +200,16 @@ class BaguaCommunicator:
             self._call("scatter", tensor, None, flat, src)
 
     def alltoall(self, send: torch.Tensor, recv: torch.Tensor) -> None:
-        """Send the r-th share of `send` to rank r. Received shares lie in rank order."""
+        """Send the r-th share of `send` to rank r. The received shares lie in the order of the
+        ranks.
+        """
         self._same_size(send, recv)
         self._share(send)
         source, target = self._flat(send, "send_tensor"), self._flat(recv, "recv_tensor")
         self._call("all_to_all", recv, source, target)
 
     def alltoall_inplace(self, tensor: torch.Tensor) -> None:
-        """The same in place."""
+        """Do `alltoall` in place."""
         self.alltoall(tensor, tensor)
 
     def alltoall_v(
@@ -216,7 +221,7 @@ class BaguaCommunicator:
         recv_counts: Sequence[int],
         recv_displs: Sequence[int],
     ) -> None:
-        """The same for shares of given sizes at given offsets, in elements."""
+        """Do `alltoall` with shares of given sizes at given offsets, both in elements."""
         self._check_parts(send, "send", send_counts, send_displs)
         self._check_parts(recv, "recv", recv_counts, recv_displs)
         source, target = self._flat(send, "send_tensor"), self._flat(recv, "recv_tensor")
@@ -232,7 +237,7 @@ class BaguaCommunicator:
     def alltoall_v_inplace(
         self, tensor: torch.Tensor, counts: Sequence[int], displs: Sequence[int]
     ) -> None:
-        """The same in place: as much comes from a rank as goes to it."""
+        """Do `alltoall_v` in place. Each rank sends to a rank as much as it receives from it."""
         self.alltoall_v(tensor, counts, displs, tensor, counts, displs)
 
     # --- Between two ranks ----------------------------------------------------------------------
@@ -246,27 +251,29 @@ class BaguaCommunicator:
 
     # --- On GPUs --------------------------------------------------------------------------------
     def _call(self, name: str, tensor: torch.Tensor, *arguments: Any) -> None:
-        """Make hocket's call `name`, on the current stream if `tensor` lies on a GPU."""
+        """Make hocket's call `name`. If `tensor` lies on a GPU, the call runs on the current
+        stream.
+        """
         if getattr(tensor, "is_cuda", False):
             self._last = getattr(self._comm, name + "_async")(*arguments)
             with self._own_abort_is_no_error():
-                self._last.wait()  # has the stream wait
+                self._last.wait()  # the stream waits for the call
         else:
             getattr(self._comm, name)(*arguments)
 
     def finish(self) -> None:
-        """Wait for the last call if it runs on a GPU; raises its error."""
+        """Wait for the last call if it runs on a GPU. Raise its error."""
         last, self._last = self._last, None
         if last is None:
             return
         with self._own_abort_is_no_error():
             last.synchronize()
             if not isinstance(last, hocket.Work) and self._comm.status is not None:
-                self._comm.barrier()  # which raises it
+                self._comm.barrier()  # raises the communicator's error
 
     @contextlib.contextmanager
     def _own_abort_is_no_error(self) -> Iterator[None]:
-        """Context for waiting for a call that has been put on a stream."""
+        """Make a context that ignores the error of a call if this process has called `abort`."""
         try:
             yield
         except hocket.Aborted:
@@ -274,7 +281,7 @@ class BaguaCommunicator:
                 raise
 
     def _put(self, tensor: torch.Tensor) -> None:
-        """Notes the stream of a call that has no handle."""
+        """Note the stream of a call that has no handle."""
         if tensor.is_cuda:
             self._last = torch.cuda.current_stream(tensor.device)
 

@@ -1,4 +1,4 @@
-"""Bagua's process groups over hocket, and the groups that a process keeps."""
+"""Bagua's process groups over hocket, and the groups that this process has made."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ._communicator import BaguaCommunicator
 
 
 class CommMember:
-    """Constants in the place of communicators."""
+    """Constants that may be passed in place of communicators."""
 
     WORLD: Any = object()
     NON_COMM_MEMBER: Any = object()
@@ -29,24 +29,25 @@ Comm = Union[BaguaCommunicator, Any, None]
 
 
 class State:
-    """The process's groups: the default one, and all by name."""
+    """The groups of this process: the default group, and all groups by name."""
 
     world: Optional[hocket.Communicator] = None
     default: Optional[BaguaProcessGroup] = None
     groups: dict[str, BaguaProcessGroup] = {}
     allow_pickle = False
-    on_gpus = False  # true if every process has a GPU; exchanged when they joined
+    on_gpus = False  # true if every process has a GPU; the processes agree when they join
 
 
 class BaguaProcessGroup:
-    """A set of ranks and its three communicators; made by `new_group`.
+    """A set of ranks and its three communicators. `new_group` makes it.
 
     Attributes
     ----------
     ranks : list of int
-        The members, ascending.
+        The members, in ascending order.
     intra_ranks, inter_ranks : list of int
-        The members on this node, and the members whose node-local number is that of ``ranks[0]``.
+        The members on this node, and the members whose node-local number equals that of
+        ``ranks[0]``.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class BaguaProcessGroup:
         group_name: str,
         world: Optional[hocket.Communicator] = None,
     ) -> None:
-        self.ranks = list(ranks)
+        self.ranks: list[int] = list(ranks)
         self.stream = stream
         self.group_name = group_name
         self.intra_ranks: list[int] = []
@@ -70,8 +71,8 @@ class BaguaProcessGroup:
         local = [hosts[:rank].count(hosts[rank]) for rank in range(world.size)]
         self.intra_ranks = [rank for rank in self.ranks if hosts[rank] == hosts[me]]
         self.inter_ranks = [rank for rank in self.ranks if local[rank] == local[self.ranks[0]]]
-        # All ranks of the world make the communicators at once, so that no later call has to wait
-        # for others.
+        # All ranks of the world make the communicators at the same time, so that no later call must
+        # wait for other ranks.
         color = hosts[me] if me in self.ranks else -1
         self._communicators = {
             "global": self._wrap(_introduced(world.new_group(self.ranks))),
@@ -85,17 +86,19 @@ class BaguaProcessGroup:
         return BaguaCommunicator(made, self.stream)
 
     def get_global_communicator(self) -> Comm:
-        """The communicator of all members; `CommMember.NON_COMM_MEMBER` if this process is none."""
+        """Return the communicator of all members, or `CommMember.NON_COMM_MEMBER` on other
+        processes.
+        """
         return self._communicators["global"]
 
     def get_inter_node_communicator(self) -> Comm:
-        """The communicator of one member a node; `CommMember.NON_COMM_MEMBER` if this process is
-        none.
+        """Return the communicator with one member of each node, or `CommMember.NON_COMM_MEMBER` if
+        this process is no member of it.
         """
         return self._communicators["inter"]
 
     def get_intra_node_communicator(self) -> Comm:
-        """The communicator of the members on this node."""
+        """Return the communicator of the members on this node."""
         return self._communicators["intra"]
 
 
@@ -107,22 +110,22 @@ def init_process_group(
 ) -> None:
     """Join the job and make the default group.
 
-    If torch.distributed has a process group, its ranks are the job's, and they meet by it. If not,
-    torch.distributed gets one of the backend "hocket". Its ranks meet by `store`, by torchrun's
-    environment, or by the launcher of ``hocket run``.
+    If torch.distributed has a process group, its ranks become the job's ranks, and meet by it. If
+    it has none, torch.distributed gets a group of the backend "hocket". Its ranks meet by `store`,
+    by torchrun's environment, or by the launcher of ``hocket run``.
 
     Parameters
     ----------
     store : torch.distributed.Store, optional
     rank, world_size : int, optional
-        By default, or if -1, as the launcher says.
+        By default, or if -1, the value that the launcher gives.
     local_world_size : int, optional
         Ignored: hocket knows which ranks share a node.
 
     Raises
     ------
     RuntimeError
-        It has been called before.
+        This function has been called before.
     """
     if State.default is not None:
         raise RuntimeError("trying to initialize the default process group twice!")
@@ -135,7 +138,7 @@ def init_process_group(
 
 
 def _introduced(made: hocket.Communicator) -> hocket.Communicator:
-    """Introduce the members' GPUs to each other, so that a message may be the first call."""
+    """Connect the members' GPUs, so that the first call may be a message."""
     if State.on_gpus and made.is_member:
         made.barrier(stream=torch.cuda.current_stream())
     return made
@@ -165,7 +168,7 @@ def is_initialized() -> bool:
 
 
 def get_default_group() -> BaguaProcessGroup:
-    """The group that `init_process_group` made."""
+    """Return the group that `init_process_group` has made."""
     if State.default is None:
         raise RuntimeError(
             "Default process group has not been initialized, "
@@ -175,21 +178,21 @@ def get_default_group() -> BaguaProcessGroup:
 
 
 def get_world() -> hocket.Communicator:
-    """All ranks of the job."""
+    """Return the communicator of all ranks of the job."""
     get_default_group()
     assert State.world is not None
     return State.world
 
 
 def new_group(ranks: Optional[Sequence[int]] = None, stream: Any = None) -> BaguaProcessGroup:
-    """Make a group; every process of the job calls it, members or not, in one order.
+    """Make a group. Every process of the job calls it, members and others, in the same order.
 
     Parameters
     ----------
     ranks : sequence of int, optional
         The members; all ranks by default. Their order does not matter.
     stream : torch.cuda.Stream, optional
-        Kept as ``group.stream``; calls go on the current stream.
+        Kept as ``group.stream``. Calls run on the current stream.
 
     Raises
     ------
@@ -210,10 +213,10 @@ def _keep(world: hocket.Communicator, ranks: Sequence[int], stream: Any) -> Bagu
 
 
 def from_torch_group(group: Any, stream: Any = None) -> BaguaProcessGroup:
-    """The equivalent of a group of torch.distributed; its members alone call it.
+    """Make the equivalent of a group of torch.distributed. All its members call it.
 
-    Ranks count within the group. A process that is no member may call it too, and gets a group
-    whose communicators exclude it.
+    Ranks are numbers within the group. A process that is no member may call it, too. It gets a
+    group of whose communicators it is no member.
     """
     if group == dist.GroupMember.NON_GROUP_MEMBER:
         return BaguaProcessGroup([], stream, "")
@@ -222,15 +225,15 @@ def from_torch_group(group: Any, stream: Any = None) -> BaguaProcessGroup:
 
 
 def get_communicator(group_name: str, comm_name: str) -> Comm:
-    """A group's communicator "global", "inter" or "intra"."""
+    """Return a group's communicator "global", "inter" or "intra"."""
     if comm_name not in ("global", "inter", "intra"):
         raise ValueError("comm_name should be one of ['global', 'inter', 'intra']")
     return State.groups[group_name]._communicators[comm_name]
 
 
 class _CommBackend:
-    """The result of `get_backend`: a name and a device. Bagua's bucket scheduler is not part of
-    it.
+    """The result of `get_backend`: a name and a device. It does not contain Bagua's bucket
+    scheduler.
     """
 
     def __init__(self, model_name: str) -> None:
@@ -242,12 +245,12 @@ _backends: dict[str, _CommBackend] = {}
 
 
 def get_backend(model_name: str) -> Any:
-    """The backend of a model's name; one object for each name."""
+    """Return the backend of a model's name. Equal names get the same object."""
     return _backends.setdefault(model_name, _CommBackend(model_name))
 
 
 def resolve(chosen: Comm) -> Optional[BaguaCommunicator]:
-    """The communicator that `comm` means; None if this process is no member."""
+    """Return the communicator that `comm` stands for. Return None if this process is no member."""
     if chosen is CommMember.NON_COMM_MEMBER:
         return None
     if chosen is None or chosen is CommMember.WORLD:

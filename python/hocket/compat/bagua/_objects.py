@@ -1,4 +1,4 @@
-"""Objects with PyTorch's tensors in them, as plain data that hocket's safe codec carries."""
+"""Encodes objects with PyTorch's tensors as plain data, which hocket sends without pickle."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ _MARK = "hocket.compat.bagua"
 
 
 def encode(value: Any) -> Any:
-    """Tensors, ordered dicts, sizes and dtypes as tagged tuples; the rest as it is."""
+    """Return tensors, ordered dicts, sizes and dtypes as tagged tuples, and other values unchanged.
+    """
     if isinstance(value, torch.Tensor):
         flat = value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()
         kind = "parameter" if isinstance(value, torch.nn.Parameter) else "tensor"
@@ -34,7 +35,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(value: Any) -> Any:
-    """Reverses `encode`. Tensors arrive on the CPU."""
+    """Return the value that `encode` has encoded. Tensors arrive on the CPU."""
     if type(value) is tuple:
         if value and isinstance(value[0], str) and value[0] == _MARK:
             return _decode_tagged(*value[1:])

@@ -1,8 +1,8 @@
 """``bagua.torch_api.communication``: Bagua's groups and functions over hocket.
 
-Tensors are on the CPU or on GPUs. Calls block, ordered after the current stream's work. If `comm`
-is absent or `CommMember.WORLD`, it is the default group's global communicator. If this process is
-no member of `comm`, a call returns at once and leaves its tensors alone.
+Tensors lie on the CPU or on GPUs. Calls block, and run after the current stream's earlier work. If
+`comm` is absent or `CommMember.WORLD`, the default group's global communicator is used. If this
+process is no member of `comm`, a call returns at once and leaves its tensors unchanged.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ __all__ = [
 ]
 
 
-comm = CommMember  # under this name too
+comm = CommMember  # Bagua has this name, too
 
 
 def _call(comm: Comm, name: str, *arguments: Any) -> None:
-    """A context that waits for a call of a communicator."""
+    """Make a call of a communicator, and wait for it."""
     if (chosen := resolve(comm)) is not None:
         getattr(chosen, name)(*arguments)
         chosen.finish()
@@ -88,73 +88,77 @@ def recv(tensor: Tensor, src: int, comm: Comm = None) -> None:
 
 
 def broadcast(tensor: Tensor, src: int = 0, comm: Comm = None) -> None:
-    """Send the tensor of rank `src` to all."""
+    """Send the tensor of rank `src` to all ranks."""
     _call(comm, "broadcast", tensor, src)
 
 
 def broadcast_coalesced(tensors: Sequence[Tensor], src: int = 0, comm: Comm = None) -> None:
-    """`broadcast` of each tensor, in one call."""
+    """Do `broadcast` of each tensor, in one call."""
     _call(comm, "broadcast_coalesced", tensors, src)
 
 
 def reduce(
     send_tensor: Tensor, recv_tensor: Tensor, dst: int, op: int = ReduceOp.SUM, comm: Comm = None
 ) -> None:
-    """Reduce all ranks' `send_tensor` into `recv_tensor` of rank `dst`."""
+    """Reduce all ranks' `send_tensor` into `recv_tensor` on rank `dst`."""
     _call(comm, "reduce", send_tensor, recv_tensor, dst, op)
 
 
 def reduce_inplace(tensor: Tensor, dst: int, op: int = ReduceOp.SUM, comm: Comm = None) -> None:
-    """`reduce` in place."""
+    """Do `reduce` in place."""
     _call(comm, "reduce_inplace", tensor, dst, op)
 
 
 def allreduce(
     send_tensor: Tensor, recv_tensor: Tensor, op: int = ReduceOp.SUM, comm: Comm = None
 ) -> None:
-    """Reduce all ranks' `send_tensor` into everybody's `recv_tensor`, bitwise the same."""
+    """Reduce all ranks' `send_tensor` into `recv_tensor` on every rank. All get the same bits."""
     _call(comm, "allreduce", send_tensor, recv_tensor, op)
 
 
 def allreduce_inplace(tensor: Tensor, op: int = ReduceOp.SUM, comm: Comm = None) -> None:
-    """`allreduce` in place."""
+    """Do `allreduce` in place."""
     _call(comm, "allreduce_inplace", tensor, op)
 
 
 def allreduce_coalesced_inplace(
     tensors: Sequence[Tensor], op: int = ReduceOp.SUM, comm: Comm = None
 ) -> None:
-    """`allreduce_inplace` of each tensor, in one call."""
+    """Do `allreduce_inplace` of each tensor, in one call."""
     _call(comm, "allreduce_coalesced_inplace", tensors, op)
 
 
 def allgather(send_tensor: Tensor, recv_tensor: Tensor, comm: Comm = None) -> None:
-    """Collect all ranks' `send_tensor`; `recv_tensor` is nranks times as large."""
+    """Collect all ranks' `send_tensor`. `recv_tensor` has nranks times as many elements."""
     _call(comm, "allgather", send_tensor, recv_tensor)
 
 
 def allgather_inplace(tensor: Tensor, comm: Comm = None) -> None:
-    """`allgather` in place: rank r's share lies at its place."""
+    """Do `allgather` in place. Rank r's data is the r-th share of the tensor."""
     _call(comm, "allgather_inplace", tensor)
 
 
 def gather(send_tensor: Tensor, recv_tensor: Tensor, dst: int, comm: Comm = None) -> None:
-    """Collect all ranks' `send_tensor` in `recv_tensor` of rank `dst`."""
+    """Collect all ranks' `send_tensor` in `recv_tensor` on rank `dst`."""
     _call(comm, "gather", send_tensor, recv_tensor, dst)
 
 
 def gather_inplace(tensor: Tensor, count: int, dst: int, comm: Comm = None) -> None:
-    """`gather` in place: nranks * `count` elements on rank `dst`, elsewhere `count`."""
+    """Do `gather` in place. The tensor has nranks * `count` elements on rank `dst`, elsewhere
+    `count`.
+    """
     _call(comm, "gather_inplace", tensor, count, dst)
 
 
 def scatter(send_tensor: Tensor, recv_tensor: Tensor, src: int, comm: Comm = None) -> None:
-    """Hand out the shares of `send_tensor` of rank `src`."""
+    """Send each rank its share of `send_tensor` on rank `src`."""
     _call(comm, "scatter", send_tensor, recv_tensor, src)
 
 
 def scatter_inplace(tensor: Tensor, count: int, src: int, comm: Comm = None) -> None:
-    """`scatter` in place: nranks * `count` elements on rank `src`, elsewhere `count`."""
+    """Do `scatter` in place. The tensor has nranks * `count` elements on rank `src`, elsewhere
+    `count`.
+    """
     _call(comm, "scatter_inplace", tensor, count, src)
 
 
@@ -166,17 +170,17 @@ def reduce_scatter(
 
 
 def reduce_scatter_inplace(tensor: Tensor, op: int = ReduceOp.SUM, comm: Comm = None) -> None:
-    """`reduce_scatter` in place: the share is at the tensor's beginning."""
+    """Do `reduce_scatter` in place. The share is at the tensor's beginning."""
     _call(comm, "reduce_scatter_inplace", tensor, op)
 
 
 def alltoall(send_tensor: Tensor, recv_tensor: Tensor, comm: Comm = None) -> None:
-    """Send a share to each rank and get one from each."""
+    """Send a share to each rank, and receive a share from each rank."""
     _call(comm, "alltoall", send_tensor, recv_tensor)
 
 
 def alltoall_inplace(tensor: Tensor, comm: Comm = None) -> None:
-    """`alltoall` in place."""
+    """Do `alltoall` in place."""
     _call(comm, "alltoall_inplace", tensor)
 
 
@@ -189,7 +193,7 @@ def alltoall_v(
     recv_displs: Sequence[int],
     comm: Comm = None,
 ) -> None:
-    """The same as `alltoall`, for shares of given sizes at given offsets, in elements."""
+    """Do `alltoall` with shares of given sizes at given offsets, both in elements."""
     parts = (send_tensor, send_counts, send_displs, recv_tensor, recv_counts, recv_displs)
     _call(comm, "alltoall_v", *parts)
 
@@ -197,18 +201,18 @@ def alltoall_v(
 def alltoall_v_inplace(
     tensor: Tensor, counts: Sequence[int], displs: Sequence[int], comm: Comm = None
 ) -> None:
-    """`alltoall_v` in place."""
+    """Do `alltoall_v` in place."""
     _call(comm, "alltoall_v_inplace", tensor, counts, displs)
 
 
 def barrier(comm: Comm = None) -> None:
-    """Return when all ranks have come here."""
+    """Wait until all ranks have made this call."""
     _call(comm, "barrier")
 
 
 # --- Objects ----------------------------------------------------------------------------------
 def allow_pickle(allow: bool = True) -> None:
-    """Let `broadcast_object` use pickle for what hocket's codec cannot carry.
+    """Let `broadcast_object` pickle objects that hocket cannot encode as plain data.
 
     Unpickling runs code that the sender chooses, so use it only if all ranks are trusted. All ranks
     must call it.
@@ -217,15 +221,15 @@ def allow_pickle(allow: bool = True) -> None:
 
 
 def broadcast_object(obj: Any, src: int = 0, comm: Comm = None) -> Any:
-    """Send an object of rank `src` to all.
+    """Send an object of rank `src` to all ranks.
 
-    Accepts plain data, NumPy arrays, tensors, and containers of these, such as state_dicts; for
-    more see `allow_pickle`. Tensors arrive on the CPU.
+    Accepts plain data, NumPy arrays, tensors, and containers of these, such as state_dicts. For
+    other objects see `allow_pickle`. Tensors arrive on the CPU.
 
     Returns
     -------
     object
-        `obj` itself on rank `src`, and a copy elsewhere; `obj` if this process is no member.
+        `obj` itself on rank `src`, and a copy on other ranks. If this process is no member, `obj`.
     """
     chosen = resolve(comm)
     if chosen is None:

@@ -1,8 +1,8 @@
-"""``bagua.torch_api.tensor``: the methods that Bagua adds to tensors and communicators need.
+"""``bagua.torch_api.tensor``: the methods that Bagua adds to tensors and its communicators need.
 
-Importing it gives ``torch.Tensor`` these methods, as Bagua does. Bagua's communicators take
-``tensor.ensure_bagua_tensor().bagua_backend_tensor()``. hocket's take any tensor, so here that
-expression returns the registered tensor.
+Importing this module adds these methods to ``torch.Tensor``, as Bagua does. Bagua's communicators
+take ``tensor.ensure_bagua_tensor().bagua_backend_tensor()``. hocket's communicators take any
+tensor, so this expression returns the registered tensor.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Setter = Callable[[torch.Tensor, torch.Tensor], None]
 
 
 class _Registered(NamedTuple):
-    """A registered tensor's accessors."""
+    """The functions that get and set a registered tensor."""
 
     getter: Optional[Getter]
     setter: Optional[Setter]
@@ -31,7 +31,7 @@ class BaguaTensor:
     _bagua_registered: _Registered
 
     def is_bagua_tensor(self) -> bool:
-        """True if `ensure_bagua_tensor` was called on it."""
+        """Return True if `ensure_bagua_tensor` was called on this tensor."""
         return hasattr(self, "_bagua_registered")
 
     def ensure_bagua_tensor(
@@ -41,12 +41,12 @@ class BaguaTensor:
         getter_closure: Optional[Getter] = None,
         setter_closure: Optional[Setter] = None,
     ) -> Any:
-        """Register the tensor, or the result of `getter_closure` for it; returns the tensor.
+        """Register the tensor, or the result of `getter_closure` for it. Return this tensor.
 
         Raises
         ------
         ValueError
-            It has another name already, or has a setter and no getter.
+            The tensor already has another name. Or a setter is given without a getter.
         """
         if setter_closure is not None and getter_closure is None:
             raise ValueError("setter_closure is given without getter_closure; give both")
@@ -70,30 +70,30 @@ class BaguaTensor:
         getter_closure: Optional[Getter] = None,
         setter_closure: Optional[Setter] = None,
     ) -> Any:
-        """A new Bagua tensor on the same memory; the original is unchanged."""
+        """Return a new Bagua tensor on the same memory. This tensor stays unchanged."""
         new: Any = self.detach()  # type: ignore[attr-defined]
         return BaguaTensor.ensure_bagua_tensor(
             new, name, module_name, getter_closure, setter_closure
         )
 
     def bagua_getter_closure(self) -> Any:
-        """The tensor that is registered."""
+        """Return the registered tensor."""
         getter: Any = self._bagua_registered.getter
         return self if getter is None else getter(self)
 
     def bagua_setter_closure(self, tensor: torch.Tensor) -> None:
-        """Put another tensor in place of the registered one."""
+        """Replace the registered tensor by another tensor."""
         setter: Any = self._bagua_registered.setter
         if setter is None:
             raise ValueError("the tensor was registered without setter_closure")
         setter(self, tensor)
 
     def bagua_backend_tensor(self) -> Any:
-        """The tensor that the methods of communicators take."""
+        """Return the tensor that the methods of communicators accept."""
         return BaguaTensor.bagua_getter_closure(self)
 
     def bagua_ensure_grad(self) -> Any:
-        """Give a parameter a gradient of zeros if it has none; returns the gradient."""
+        """Give a parameter a gradient of zeros if it has none. Return this tensor."""
         tensor: Any = self
         if tensor.grad is None:
             if not isinstance(tensor, torch.nn.Parameter):
@@ -105,7 +105,7 @@ class BaguaTensor:
         return self
 
     def bagua_set_registered_storage(self, storage: Any, storage_offset: int = 0) -> None:
-        """Move the registered tensor to other memory, without its values."""
+        """Move the registered tensor to other memory, without copying its values."""
         held: Any = BaguaTensor.bagua_getter_closure(self)
         with torch.no_grad():
             if self._bagua_registered.setter is None:

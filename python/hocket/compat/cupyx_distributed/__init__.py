@@ -1,4 +1,5 @@
-"""The face of ``cupyx.distributed``: one communicator a GPU or CPU process, over hocket."""
+"""The face of ``cupyx.distributed``: one communicator for each GPU's or CPU's process, over hocket.
+"""
 
 from ._init import init_process_group
 from ._nccl_comm import NCCLBackend

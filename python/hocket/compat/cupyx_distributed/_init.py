@@ -20,22 +20,22 @@ def init_process_group(
     port: Optional[int] = None,
     use_mpi: bool = False,
 ) -> NCCLBackend:
-    """Join the job and get its communicator.
+    """Join the job, and return its communicator.
 
     Parameters
     ----------
     n_devices : int
         Number of processes that take part.
     rank : int
-        This one's number, from 0.
+        This process's number, from 0.
     backend : str
-        ""nccl". Only the name matters: hocket chooses the engine.
+        "nccl". Only the name matters: hocket chooses the engine.
     host, port : optional
-        Address at which rank 0 serves; by default CUPYX_DISTRIBUTED_HOST and
-        CUPYX_DISTRIBUTED_PORT, else 127.0.0.1 and 13333. A host that is not this machine needs
-        HOCKET_KEY_FILE.
+        Address at which rank 0 serves. By default CUPYX_DISTRIBUTED_HOST and
+        CUPYX_DISTRIBUTED_PORT, or if these are not set, 127.0.0.1 and 13333. If the host is another
+        machine, HOCKET_KEY_FILE must be set.
     use_mpi : bool
-        Meet by mpi4py's COMM_WORLD.
+        True: the processes meet by mpi4py's COMM_WORLD.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Joins the processes of a job, once for each process and address."""
+"""Joins the processes of a job. A process joins once for each address."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ import numpy as np
 
 import hocket
 
-# The worlds of this process, by their meeting point; they stay until it ends. A program may make
-# several communicators on one port, one after the other. Those after the first are duplicates of
-# it.
+# The worlds of this process, by address. They live until the process ends. A program may make
+# several communicators with one address. Each of them is a duplicate of the world of this address.
 _worlds: dict[tuple[Any, ...], hocket.Communicator] = {}
 
 _TRIES = 5
 
 
 def by_store(n: int, rank: int, host: str, port: int) -> hocket.Communicator:
-    """Meet at rank 0's port; return a communicator for the caller alone."""
+    """Meet at rank 0's port. Return a communicator that only this caller uses."""
     place = (os.getpid(), host, port)
     world = _standing(place, n, rank)
     if world is None:
@@ -36,7 +35,7 @@ def _join(
     if previous is None:
         return hocket.init(rank=rank, size=n, address=address)
     previous.close()
-    del previous  # true if this process served, or was served, at this address
+    del previous  # drops the last reference, so that its store leaves the address
     for _ in range(_TRIES - 1):
         try:
             return hocket.init(rank=rank, size=n, address=address)
@@ -46,7 +45,7 @@ def _join(
 
 
 def by_mpi(n: int, rank: int) -> hocket.Communicator:
-    """Meet by mpi4py's COMM_WORLD; the ranks may differ from MPI's."""
+    """Meet by mpi4py's COMM_WORLD. The ranks may differ from MPI's ranks."""
     try:
         from mpi4py import MPI
     except ImportError as error:
@@ -68,22 +67,22 @@ def by_mpi(n: int, rank: int) -> hocket.Communicator:
 
 
 def acquaint(comm: hocket.Communicator) -> None:
-    """Introduce the ranks' current GPUs to each other, if all ranks use CuPy and have one.
+    """Connect the ranks' current GPUs, if all ranks use CuPy and have a GPU.
 
-    CuPy's communicators do this when they are made. Here a message, which concerns two ranks alone,
-    may be the first call on GPUs.
+    CuPy's communicators do this when they are made. With hocket, the first call on GPUs may be a
+    message, in which only two ranks take part.
     """
     everywhere = np.array([_stream_of_gpu() is not None], "uint8")
     comm.all_reduce(everywhere, op="min")
     if everywhere[0]:
-        # If hocket cannot use the GPUs, all ranks refuse the call alike, and host arrays still
+        # If hocket cannot use the GPUs, all ranks refuse the barrier. Calls on host arrays still
         # work.
         with contextlib.suppress(hocket.InvalidArgument):
             comm.barrier(stream=_stream_of_gpu())
 
 
 def _stream_of_gpu() -> Optional[int]:
-    """The handle of CuPy's current stream; None without CuPy or GPUs."""
+    """Return the handle of CuPy's current stream. Return None without CuPy or without GPUs."""
     runtime = getattr(getattr(sys.modules.get("cupy"), "cuda", None), "runtime", None)
     if runtime is None:
         return None
@@ -96,7 +95,7 @@ def _stream_of_gpu() -> Optional[int]:
 
 
 def _standing(place: tuple[Any, ...], n: int, rank: int) -> Optional[hocket.Communicator]:
-    """An existing world that met there, if it has these ranks and still works."""
+    """Return the existing world of this address, if it has these ranks and has not failed."""
     world = _worlds.get(place)
     if world is None or world.status is not None or (world.size, world.rank) != (n, rank):
         return None

@@ -1,4 +1,4 @@
-"""``cupyx.distributed.NCCLBackend``: CuPy's names and behaviour over hocket."""
+"""``cupyx.distributed.NCCLBackend``: CuPy's interface and behaviour, over hocket."""
 
 from __future__ import annotations
 
@@ -24,23 +24,24 @@ _OPS = frozenset(("sum", "prod", "max", "min"))
 class NCCLBackend:
     """The communicator of one process.
 
-    Arrays are NumPy's, CuPy's, SciPy's and CuPy's sparse ones, or anything that hocket takes. A
-    call on host arrays has finished when it returns. A call on GPU arrays is put on `stream`, by
-    default the current one. Every call returns None.
+    Arrays are those of NumPy or CuPy, sparse arrays of SciPy or CuPy, or any other arrays that
+    hocket accepts. A call on host arrays has finished when it returns. A call on GPU arrays is put
+    on `stream`, by default on the current stream. Every call returns None.
 
     Arguments that must agree on all ranks are checked, and a refused call raises on all ranks. The
-    error is a ValueError, and also a RuntimeError or TypeError where CuPy raises that.
+    error is a ValueError. If CuPy raises RuntimeError or TypeError in this case, the error is also
+    one of these.
 
     Parameters
     ----------
     n_devices : int
         Number of processes that take part.
     rank : int
-        This one's number, from 0.
+        This process's number, from 0.
     host, port
         Address at which rank 0 serves.
     use_mpi : bool
-        Meet by mpi4py's COMM_WORLD instead.
+        True: the processes meet by mpi4py's COMM_WORLD instead.
     """
 
     def __init__(
@@ -68,13 +69,14 @@ class NCCLBackend:
 
     def _adopt(self, comm: hocket.Communicator) -> None:
         self._comm = comm
-        self._n_devices, self.rank = comm.size, comm.rank
-        # types that were seen before and are neither sparse nor lists
+        self._n_devices = comm.size
+        self.rank: int = comm.rank
+        # Types that are known to be neither sparse arrays nor lists.
         self._dense: set[type] = set()
         self._sparse = SparseCalls(comm)
 
     def stop(self) -> None:
-        """End this communicator. Local; a second call does nothing."""
+        """End this communicator. Local; it may be called again."""
         self._comm.close()
 
     # --- Reductions ---------------------------------------------------------------------------
@@ -86,11 +88,11 @@ class NCCLBackend:
         Parameters
         ----------
         in_array, out_array : array
-            It has as many elements, of the same dtype and order.
+            Both have the same number of elements, dtype and order.
         op : str
-            ""sum", "prod", "max" or "min"; only "sum" for complex numbers.
+            "sum", "prod", "max" or "min". Complex numbers support only "sum".
         stream : optional
-            The GPU's stream; by default the current one.
+            The GPU's stream; by default the current stream.
         """
         if type(in_array) not in self._dense and self._is_sparse(in_array):
             return self._sparse.all_reduce(in_array, out_array, op, stream)
@@ -109,7 +111,8 @@ class NCCLBackend:
         op: Op = "sum",
         stream: Any = None,
     ) -> None:
-        """Reduce over all ranks; the root alone gets the result, elsewhere `out_array` is ignored.
+        """Reduce over all ranks. Only the root gets the result; other ranks' `out_array` is
+        ignored.
 
         The parameters are as in `all_reduce`.
         """
@@ -141,7 +144,7 @@ class NCCLBackend:
         out_array : array
             At least count elements.
         count : int
-            Elements of a rank's share.
+            Number of elements of a rank's share.
         op, stream
             As for `all_reduce`.
         """
@@ -180,7 +183,7 @@ class NCCLBackend:
         out_array : array
             At least n_devices * count elements, rank after rank.
         count : int
-            Elements of a rank's share.
+            Number of elements of a rank's share.
         """
         if type(in_array) not in self._dense and self._is_sparse(in_array):
             return self._sparse.all_gather(in_array, out_array, count, stream)
@@ -209,7 +212,7 @@ class NCCLBackend:
             self._translate(error, in_array, out_array)
 
     def scatter(self, in_array: Any, out_array: Any, root: int = 0, stream: Any = None) -> None:
-        """Hand the entries of the root's array out: rank r gets `in_array[r]`.
+        """Distribute the entries of the root's array: rank r gets `in_array[r]`.
 
         At other ranks `in_array` may be None.
         """
@@ -225,7 +228,7 @@ class NCCLBackend:
             self._translate(error, in_array, out_array)
 
     def all_to_all(self, in_array: Any, out_array: Any, stream: Any = None) -> None:
-        """Send `in_array[r]` to rank r and get `out_array[r]` from it."""
+        """Send `in_array[r]` to rank r, and receive `out_array[r]` from rank r."""
         if type(in_array) not in self._dense and self._is_sparse(in_array):
             return self._sparse.all_to_all(in_array, out_array, stream)
         self._check_leading(in_array, "in_array")
@@ -255,7 +258,7 @@ class NCCLBackend:
             self._translate(error, out_array)
 
     def send_recv(self, in_array: Any, out_array: Any, peer: int, stream: Any = None) -> None:
-        """Send to and receive from rank `peer`, at once."""
+        """Send to rank `peer`, and receive from rank `peer` at the same time."""
         if type(in_array) not in self._dense and self._is_sparse(in_array):
             return self._sparse.send_recv(in_array, out_array, peer, stream)
         try:
@@ -264,13 +267,13 @@ class NCCLBackend:
             self._translate(error, in_array, out_array)
 
     def barrier(self) -> None:
-        """Return when the processes of all ranks have come here."""
+        """Wait until the processes of all ranks have made this call."""
         self._comm.barrier()
 
     # --- What calls share -----------------------------------------------------------------------
     def _is_sparse(self, array: Any) -> bool:
-        """Find out whether an argument is sparse; called if its type is not yet known to be
-        dense.
+        """Return whether an argument is sparse. It is called only if the argument's type is not
+        known to be dense.
         """
         if holds_sparse(array):
             return True
@@ -298,13 +301,15 @@ class NCCLBackend:
             )
 
     def _first(self, array: Any, count: int, name: str) -> Any:
-        """The array's first `count` elements; the array itself if it has exactly that many."""
+        """Return the array's first `count` elements. If it has exactly `count` elements, return it
+        as it is.
+        """
         size = getattr(array, "size", None)
         if size == count:
             return array
         if count < 0:
             self._refuse(f"count is {count}, expected at least 0")
-        if not isinstance(size, int):  # PyTorch's is a method; buffers have none
+        if not isinstance(size, int):  # PyTorch's `size` is a method, and buffers have no size
             array = array if hasattr(array, "reshape") else np.asarray(memoryview(array))
             size = math.prod(array.shape)
         if size < count:
@@ -318,14 +323,14 @@ class NCCLBackend:
     def _refuse(
         self, message: str, kind: type[InvalidArgument] = RefusedCall
     ) -> NoReturn:
-        """Raises here, and on the other ranks, which are in the same call."""
+        """Raise the error on this rank, and on the other ranks, which are in the same call."""
         try:
             self._comm.refuse(message)
         except InvalidArgument as error:
             raise as_kind(kind, error) from None
 
     def _translate(self, error: InvalidArgument, *arrays: Any) -> NoReturn:
-        """Raises what CuPy's raises, where hocket has refused arguments."""
+        """Raise the class of error that CuPy raises for the arguments, which hocket has refused."""
         if type(error) is not InvalidArgument:
             raise error
         foreign = any(map(_has_foreign_dtype, arrays))
@@ -333,8 +338,8 @@ class NCCLBackend:
 
 
 def _get_nccl_dtype_and_count(array: Any, count: Optional[int] = None) -> tuple[int, int]:
-    """NCCL's number of an array's dtype, and the number of NCCL elements. The original's
-    DistributedArray needs it, as it calls NCCL itself.
+    """Return NCCL's number for an array's dtype, and the number of elements that NCCL counts.
+    CuPy's DistributedArray uses it, because it calls NCCL directly.
     """
     from cupy.cuda import nccl
 
@@ -347,7 +352,7 @@ def _get_nccl_dtype_and_count(array: Any, count: Optional[int] = None) -> tuple[
     return number, parts * (array.size if count is None else count)
 
 
-# NumPy's dtypes have a kind, and CuPy uses NumPy's; PyTorch's have none.
+# dtypes of NumPy and CuPy have the attribute `kind`; PyTorch's dtypes do not have it.
 def _is_complex(array: Any) -> bool:
     dtype = getattr(array, "dtype", None)
     return getattr(dtype, "kind", "") == "c" or bool(getattr(dtype, "is_complex", False))
@@ -360,6 +365,6 @@ def _has_foreign_dtype(array: Any) -> bool:
 
 
 def _is_c_contiguous(array: Any) -> bool:
-    if hasattr(array, "is_contiguous"):  # PyTorch's
+    if hasattr(array, "is_contiguous"):  # PyTorch
         return bool(array.is_contiguous())
     return bool(array.flags.c_contiguous)

@@ -1,4 +1,4 @@
-"""Sparse arrays through the face: results of `hocket.sparse` are written into CuPy's
+"""Sparse arrays in the face of CuPy: results of `hocket.sparse` are written into CuPy's
 placeholders.
 """
 
@@ -19,7 +19,7 @@ holds_sparse = sparse.holds_sparse
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Raises what CuPy's raises, where hocket has refused arguments."""
+    """Make a context that raises the class of error that CuPy raises for refused arguments."""
     try:
         yield
     except InvalidArgument as error:
@@ -29,7 +29,8 @@ def _translated() -> Iterator[None]:
 class SparseCalls:
     """The calls of `NCCLBackend` on sparse arrays, or lists of sparse arrays.
 
-    Outputs are placeholders: a call replaces their contents and shape, and appends to lists.
+    Outputs are placeholders. A call replaces a placeholder's contents and shape, and appends to
+    lists.
     """
 
     def __init__(self, comm: hocket.Communicator) -> None:

@@ -1,4 +1,4 @@
-"""``cupyx.distributed._store``: a small key-value store, and processes that pass errors on."""
+"""``cupyx.distributed._store``: a small key-value store, and processes whose errors are raised."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ExceptionAwareProcess(multiprocessing.Process):
         self._parent_p, self._child_p = multiprocessing.Pipe()
 
     def run(self) -> None:
-        """In the child."""
+        """Run the target in the child, and send its exception to the parent."""
         try:
             super().run()
             self._child_p.send(None)
@@ -32,7 +32,7 @@ class ExceptionAwareProcess(multiprocessing.Process):
             self._child_p.send(error)
 
     def join(self, timeout: Optional[float] = None) -> None:
-        """In the parent: wait for the child, and raise what it raised."""
+        """Wait for the child in the parent, and raise the exception that the child has raised."""
         super().join(timeout)
         if self._parent_p.poll():
             error = self._parent_p.recv()
@@ -41,7 +41,9 @@ class ExceptionAwareProcess(multiprocessing.Process):
 
 
 def _address(host: str, port: int) -> str:
-    """On this host, use a name that only this user's processes can reach, and that needs no key."""
+    """Return the store's address. On this host it is a name that only this user can reach, so no
+    key is needed.
+    """
     if host in _LOCAL_HOSTS:
         return f"unix:cupyx-store-{os.getuid()}-{port}"
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -52,14 +54,14 @@ def _key() -> Optional[str]:
 
 
 class TCPStore:
-    """Serves a store for `world_size` processes, from a thread of this process."""
+    """Serves a store for `world_size` processes, in a thread of this process."""
 
     def __init__(self, world_size: int) -> None:
         self._world_size = world_size
         self._server: Optional[hocket.StoreServer] = None
 
     def run(self, host: str = _DEFAULT_HOST, port: int = _DEFAULT_PORT) -> None:
-        """Start serving. A host other than this one needs HOCKET_KEY_FILE."""
+        """Start serving. If the host is another machine's, HOCKET_KEY_FILE must be set."""
         address = _address(host, port)
         if address.startswith("unix:"):
             self._server = hocket.StoreServer(address)
@@ -70,14 +72,14 @@ class TCPStore:
         client.close()
 
     def stop(self) -> None:
-        """Stop serving; a second call does nothing."""
+        """Stop serving. It may be called again."""
         if self._server is not None:
             self._server.close()
             self._server = None
 
 
 class TCPStoreProxy:
-    """A client: ``proxy[key]``, for values that are int or bytes."""
+    """A client of the store: ``proxy[key]`` reads and sets values of type int or bytes."""
 
     MAX_NUM_RETRIES = 50
     DELAY_FOR_RETRY = 0.5
@@ -87,7 +89,7 @@ class TCPStoreProxy:
         self.port = port
 
     def _connect(self) -> hocket.Store:
-        # Connects for each call, as the original does: a proxy may outlive several stores.
+        # Connects for each call, like CuPy's proxy: a proxy may outlive several stores.
         try:
             return hocket.connect_store(
                 _address(self.host, self.port),
@@ -119,7 +121,7 @@ class TCPStoreProxy:
         store.close()
 
     def barrier(self) -> None:
-        """Return when as many proxies as the store's `world_size` have come here."""
+        """Wait until as many proxies as the store's `world_size` have made this call."""
         store = self._connect()
         size = int(store.get(_SIZE))
         arrived = store.add(_ARRIVED, 1)

@@ -1,6 +1,6 @@
-"""nvmath.distributed over hocket: on GPUs, and in host memory with device_id "cpu".
+"""nvmath.distributed over hocket: on GPUs, and with device_id "cpu" in host memory.
 
-Its names, signatures and messages are those of the release `FOLLOWS`; names of 0.9 work beside them.
+The names, signatures and messages are those of the release `FOLLOWS`. Names of 0.9 work, too.
 """
 
 from . import distribution, fft, linalg, reshape

@@ -23,34 +23,35 @@ class ConvertDistributionError(Exception):
 
 
 class Distribution(ABC):
-    """The distribution of an array over the processes; bound to an array's shape, or not."""
+    """The distribution of an array over the processes. It may be bound to the array's shape."""
 
-    _whole: Optional[tuple[int, ...]] = None  # the shape that it is bound to
+    _whole: Optional[tuple[int, ...]] = None  # the array's shape; None: not bound
 
     @property
     @abstractmethod
     def ndim(self) -> Optional[int]:
-        """Number of axes of its arrays; None for any number."""
+        """Number of axes of the arrays; None for any number."""
 
     @abstractmethod
     def _local_shape(self, rank: int, whole: Sequence[int]) -> tuple[int, ...]:
-        """The shape of the part that `rank` has of an array of shape `whole`."""
+        """Return the shape of the part of `rank` in an array of shape `whole`."""
 
     @abstractmethod
     def to(
         self, cls: type[Distribution], /, *, ndim: Optional[int] = None, copy: bool = False
     ) -> Distribution:
-        """The same as another kind of distribution; ConvertDistributionError if there is none."""
+        """Convert to another kind of distribution. Raise ConvertDistributionError if none is equal.
+        """
 
     def shape(self, rank: int, global_shape: Optional[Sequence[int]] = None) -> tuple[int, ...]:
-        """The shape of a process's part.
+        """Return the shape of a process's part.
 
         Parameters
         ----------
         rank : int
             The process.
         global_shape : sequence of int, optional
-            The whole array's; not needed if the distribution is bound to a shape.
+            The whole array's shape. It is not needed if the distribution is bound to a shape.
         """
         nranks = group().nranks
         if not isinstance(rank, int):
@@ -71,7 +72,7 @@ class Distribution(ABC):
         return self._local_shape(rank, whole)
 
     def copy(self) -> Any:
-        """Another one like it."""
+        """Return an equal distribution."""
         return _copy.copy(self)
 
     def _bind(self, global_shape: Sequence[int], *, shape: Optional[Sequence[int]] = None) -> Any:
@@ -101,10 +102,10 @@ class Distribution(ABC):
 
     @abstractmethod
     def _with_axes(self, count: int) -> Any:
-        """The same, unbound, of arrays with so many further axes of one element each."""
+        """Return an unbound copy for arrays with `count` further axes of length 1."""
 
     def _of_ndim(self, ndim: Optional[int]) -> Any:
-        """The same of arrays of `ndim` axes: this one where it is."""
+        """Return the distribution for arrays of `ndim` axes; itself if it already fits them."""
         if ndim is None or self.ndim in (None, ndim):
             return self
         assert self.ndim is not None

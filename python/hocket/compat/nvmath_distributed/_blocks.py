@@ -14,7 +14,7 @@ from ._grid import ProcessGrid, group
 
 
 class BlockCyclic(Distribution):
-    """Blocks of one size, dealt out cyclically over a grid of processes."""
+    """Blocks of one size, distributed cyclically over a grid of processes."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class BlockCyclic(Distribution):
 
     @property
     def process_grid(self) -> ProcessGrid:
-        """The processes."""
+        """The grid of processes."""
         return self._process_grid
 
     @property
@@ -55,7 +55,7 @@ class BlockCyclic(Distribution):
 
     @property
     def first_process(self) -> tuple[int, ...]:
-        """The place in the grid that has the first block."""
+        """The position in the grid of the process that has the first block."""
         return self._first_process
 
     @property
@@ -90,11 +90,11 @@ class BlockCyclic(Distribution):
         return wide
 
     def _whole_of(self, shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
-        """The whole array's shape, of all processes' parts."""
+        """Return the whole array's shape, computed from the shapes of all processes' parts."""
         ranks = self._process_grid.grid.ranks
         whole = []
         for axis in range(self.ndim):
-            # All lines of processes along an axis have the whole of it.
+            # The processes of one line along this axis hold the whole axis together.
             lines = np.moveaxis(ranks, axis, -1).reshape(-1, ranks.shape[axis])
             sums = {sum(shapes[rank][axis] for rank in line) for line in lines}
             if len(sums) != 1:
@@ -103,7 +103,9 @@ class BlockCyclic(Distribution):
         return tuple(whole)
 
     def _box_in(self, whole: Sequence[int]) -> _d.Box:
-        """This process's part of an array of shape `whole`; TypeError where it is several."""
+        """Return this process's part of an array of shape `whole`. Raise TypeError if it is several
+        boxes.
+        """
         blocks = self._blocks_for(whole)
         grid = self._process_grid.grid
         if any(p > 1 and -(-n // b) > p for n, b, p in zip(whole, blocks, grid.shape)):
@@ -114,7 +116,7 @@ class BlockCyclic(Distribution):
         return _d.Box(lower, tuple(a + len(part) for a, part in zip(lower, parts)))
 
     def _cut_axis(self) -> int:
-        """The one axis along which there are several processes."""
+        """Return the only axis along which there are several processes."""
         nranks = group().nranks
         if nranks not in self._process_grid.shape:
             raise ConvertDistributionError(
@@ -126,7 +128,7 @@ class BlockCyclic(Distribution):
     def to(
         self, cls: type[Distribution], /, *, ndim: Optional[int] = None, copy: bool = False
     ) -> Distribution:
-        """As blocks, or as a Slab if each process has one block along one axis."""
+        """Convert to blocks. Convert to a Slab if each process has one block along one axis."""
         self._check_to(cls, ndim)
         if ndim not in (None, self.ndim):
             wide: Distribution = self._of_ndim(ndim).to(cls)
@@ -174,7 +176,7 @@ class BlockCyclic(Distribution):
 
 
 class BlockNonCyclic(BlockCyclic):
-    """One block a process; the block's size follows from the array's."""
+    """One block for each process. The block's size follows from the array's size."""
 
     def __init__(
         self, process_grid: ProcessGrid, *, first_process: Optional[Sequence[int]] = None
@@ -197,7 +199,7 @@ class BlockNonCyclic(BlockCyclic):
     def to(
         self, cls: type[Distribution], /, *, ndim: Optional[int] = None, copy: bool = False
     ) -> Distribution:
-        """Convert to blocks, a Slab or, once bound to a shape, this process's Box."""
+        """Convert to blocks or a Slab. If bound to a shape, also convert to this process's Box."""
         self._check_to(cls, ndim)
         if ndim not in (None, self.ndim):
             return super().to(cls, ndim=ndim)

@@ -1,4 +1,4 @@
-"""Distributions in which a process has one box of the array: slabs, and general boxes."""
+"""Distributions in which a process has one box of the array: slabs and other boxes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._grid import ProcessGrid, group
 
 
 class Slab(Distribution):
-    """Cuts along one axis. If it does not divide evenly, the first processes have one more."""
+    """Splits one axis. If there is a remainder, the first processes have one row more."""
 
     X: ClassVar[Slab]
     Y: ClassVar[Slab]
@@ -30,17 +30,17 @@ class Slab(Distribution):
 
     @property
     def name(self) -> str:
-        """Slab.X, Slab.Y, Slab.Z or Slab."""
+        """The name: Slab.X, Slab.Y, Slab.Z or Slab."""
         return f"Slab.{'XYZ'[self._partition_dim]}" if self._partition_dim < 3 else "Slab"
 
     @property
     def partition_dim(self) -> int:
-        """The axis that is cut."""
+        """The axis that is split."""
         return self._partition_dim
 
     @property
     def ndim(self) -> Optional[int]:
-        """Number of axes of its arrays; None for any number."""
+        """Number of axes of the arrays; None for any number."""
         return self._ndim
 
     def _local_shape(self, rank: int, whole: Sequence[int]) -> tuple[int, ...]:
@@ -56,8 +56,8 @@ class Slab(Distribution):
     def to(
         self, cls: type[Distribution], /, *, ndim: Optional[int] = None, copy: bool = False
     ) -> Distribution:
-        """Convert to a Slab, a BlockCyclic or BlockNonCyclic or, once bound to a shape, this
-        process's Box.
+        """Convert to a Slab, a BlockCyclic or a BlockNonCyclic. If bound to a shape, also convert
+        to this process's Box.
         """
         self._check_to(cls, ndim)
         if ndim is not None and self._partition_dim >= ndim:
@@ -102,7 +102,7 @@ class Slab(Distribution):
         return Slab(self._partition_dim, self._ndim + count)
 
     def _whole_of(self, shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
-        """The whole array's shape, of all processes' parts."""
+        """Return the whole array's shape, computed from the shapes of all processes' parts."""
         cut, whole = self._partition_dim, list(shapes[0])
         for shape in shapes:
             if any(n != m for i, (n, m) in enumerate(zip(shape, whole)) if i != cut):
@@ -111,7 +111,7 @@ class Slab(Distribution):
         return tuple(whole)
 
     def _box_in(self, whole: Sequence[int]) -> _d.Box:
-        """This process's part of an array of shape `whole`."""
+        """Return this process's part of an array of shape `whole`."""
         here = group()
         return _d.Slab(self._partition_dim).box(whole, here.rank, here.nranks)
 
@@ -133,7 +133,7 @@ Slab.X, Slab.Y, Slab.Z = Slab(0), Slab(1), Slab(2)
 
 
 class Box(Distribution):
-    """The part of one process, by its lower and upper corners."""
+    """The part of one process, given by its lower and upper corners."""
 
     def __init__(self, lower: Sequence[int], upper: Sequence[int]) -> None:
         if len(lower) != len(upper):
@@ -159,12 +159,12 @@ class Box(Distribution):
 
     @property
     def ndim(self) -> int:
-        """Axes of the arrays it is for."""
+        """Number of axes of its arrays."""
         return len(self._lower)
 
     @property
     def box_shape(self) -> tuple[int, ...]:
-        """The box's extents."""
+        """The box's lengths along all axes."""
         return tuple(b - a for a, b in zip(self._lower, self._upper))
 
     def _local_shape(self, rank: int, whole: Sequence[int]) -> tuple[int, ...]:
@@ -178,7 +178,7 @@ class Box(Distribution):
     def to(
         self, cls: type[Distribution], /, *, ndim: Optional[int] = None, copy: bool = False
     ) -> Distribution:
-        """As a Box."""
+        """Convert to a Box, which is this object or a copy."""
         self._check_to(cls, ndim)
         if cls is Box:
             box: Box = self._of_ndim(ndim)

@@ -1,4 +1,4 @@
-"""Operands of a distributed FFT. The result lies in the operand's memory."""
+"""Operands of a distributed FFT. The result is written into the operand's memory."""
 
 from __future__ import annotations
 
@@ -11,28 +11,31 @@ import numpy as np
 
 
 def dtype_name(operand: Any) -> str:
-    """NumPy's name of an operand's dtype."""
+    """Return NumPy's name of an operand's dtype."""
     return str(operand.dtype).rpartition(".")[2]
 
 
 def has_c_layout(operand: Any) -> bool:
-    """True if strides fall from axis to axis, with gaps or without."""
+    """Return True if strides decrease from axis to axis; gaps are allowed."""
     strides = operand.stride() if callable(getattr(operand, "stride", None)) else operand.strides
     return list(strides) == sorted(strides, reverse=True)
 
 
 def new_buffer(package: Any, count: int, dtype: Any) -> Any:
-    """A flat array."""
+    """Return a new flat array of the package."""
     return package.empty((count,), dtype=dtype)
 
 
 def cut_last(array: Any, length: int) -> Any:
-    """The first elements along the last axis; the array itself if that is all."""
+    """Return the first `length` elements along the last axis. If there are no more, return `array`.
+    """
     return array if array.shape[-1] == length else array[..., :length]
 
 
 def reinterpreted(operand: Any, shape: Sequence[int], dtype: str) -> Optional[Any]:
-    """An array of another shape and dtype at the start of `operand`; None if there is no room."""
+    """Return an array of another shape and dtype at the start of `operand`. Return None if there is
+    no room.
+    """
     if tuple(operand.shape) == tuple(shape) and dtype_name(operand) == dtype:
         return operand
     if hasattr(operand, "storage_offset"):
@@ -55,7 +58,7 @@ def reinterpreted(operand: Any, shape: Sequence[int], dtype: str) -> Optional[An
 
 def _of_torch(operand: Any, shape: Sequence[int], dtype: str) -> Optional[Any]:
     torch: Any = importlib.import_module("torch")
-    # PyTorch before 2.0 names it differently, and has no itemsize.
+    # PyTorch before 2.0 has another name for the storage, and dtypes without itemsize.
     new = hasattr(operand, "untyped_storage")
     storage = operand.untyped_storage() if new else operand.storage().untyped()
     kind, size = getattr(torch, dtype), np.dtype(dtype).itemsize
@@ -68,7 +71,7 @@ def _of_torch(operand: Any, shape: Sequence[int], dtype: str) -> Optional[Any]:
 
 def _of_cupy(operand: Any, shape: Sequence[int], dtype: str) -> Optional[Any]:
     cupy: Any = importlib.import_module("cupy")
-    at = operand.data  # address, and kind of memory
+    at = operand.data  # CuPy's pointer object, which has the address and the allocation
     need = math.prod(shape) * np.dtype(dtype).itemsize
     if at.ptr - at.mem.ptr + need > at.mem.size:
         return None
@@ -76,7 +79,7 @@ def _of_cupy(operand: Any, shape: Sequence[int], dtype: str) -> Optional[Any]:
 
 
 def packed(operand: Any) -> Any:
-    """The operand without gaps: itself, or a copy."""
+    """Return the operand without gaps: the operand itself, or a copy."""
     if hasattr(operand, "contiguous"):
         return operand.contiguous()
     if hasattr(operand, "__cuda_array_interface__"):
@@ -85,7 +88,7 @@ def packed(operand: Any) -> Any:
 
 
 def is_packed(operand: Any) -> bool:
-    """True if there are no gaps."""
+    """Return True if the operand has no gaps."""
     if hasattr(operand, "is_contiguous"):
         return bool(operand.is_contiguous())
     return bool(operand.flags.c_contiguous)

@@ -17,20 +17,20 @@ from ._runtime import communicator
 from ._symmetric import allocate_symmetric_memory
 
 def merged(said: dict[str, Any]) -> Problem:
-    """Exchange all processes' descriptions and merge them. Collective."""
+    """Exchange the descriptions of all processes, and merge them. Collective."""
     return Problem(communicator().all_gather_object(said))
 
 
 def tell(error: Exception) -> NoReturn:
-    """Raise `error`, and a ValueError on the other processes, which would wait for this one."""
+    """Raise `error` on this process, and a ValueError on the others, which would wait otherwise."""
     with contextlib.suppress(ValueError):
         merged({"error": str(error)})
     raise error
 
 
 def room(problem: Problem, boxes: Sequence[_d.Box]) -> int:
-    """Size of the larger side in real numbers; a complex number counts as two, and gaps are
-    included.
+    """Return the size of the input or the result, whichever is larger, in real numbers. A complex
+    number counts as two, and gaps count, too.
     """
     source, target = (list(box.shape) for box in boxes)
     real = {"R2C": source, "C2R": target}.get(problem.fft_type)
@@ -51,7 +51,7 @@ def allocate_operand(
     fft_type: Optional[Literal["C2C", "C2R", "R2C"]] = None,
     logger: Optional[logging.Logger] = None,
 ) -> Any:
-    """An operand with room for the result. Collective.
+    """Return an operand with room for the result. Collective.
 
     Parameters
     ----------
@@ -60,11 +60,12 @@ def allocate_operand(
     package : module
         numpy, cupy or torch.
     input_dtype : dtype, optional
-        By default the package's own.
+        By default the package's default dtype.
     distribution : Slab or pair of Box
         As in `FFT`.
     memory_space : {"cpu", "cuda"}, optional
-        Required for PyTorch. GPUs' memory is symmetric; `free_symmetric_memory` gives it back.
+        Required for PyTorch. GPUs' memory is symmetric; the program frees it by
+        `free_symmetric_memory`.
     fft_type, logger : optional
         As in `FFTOptions`.
     """

@@ -1,5 +1,5 @@
-"""The problem of a distributed FFT: the processes' descriptions, merged, and the resulting
-boxes.
+"""The problem of a distributed FFT: the merged descriptions of all processes, and the boxes that
+follow.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ._older_names import also_by
 
 FFTType = Literal["C2C", "C2R", "R2C"]
 
-#: The number of the other side, and the type itself where it is one of numbers.
+#: The dtype of the result, by the type of the transform and the dtype of the operand.
 RESULTS = {
     "C2C": {"complex64": "complex64", "complex128": "complex128"},
     "R2C": {"float32": "complex64", "float64": "complex128"},
@@ -34,16 +34,16 @@ class FFTOptions:
     Attributes
     ----------
     fft_type : {"C2C", "C2R", "R2C"}, optional
-        By default "C2C" of complex operands, "R2C" of real ones.
+        By default "C2C" for complex operands, and "R2C" for real operands.
     redistribute : bool
-        Whether the result has the input's distribution, where that is a Slab. In nvmath 0.9 it was
-        `reshape`, which works too.
+        True if the result has the input's distribution; only for a Slab. nvmath 0.9 calls it
+        `reshape`, and this name works, too.
     last_axis_parity : {"even", "odd"}
-        For "C2R": the parity of the result's length along the last axis.
+        For "C2R": whether the result's length along the last axis is even or odd.
     logger : logging.Logger, optional
-        By default the root's.
+        By default the root logger.
     blocking : True or "auto"
-        True if calls on GPUs block; calls on host memory always do.
+        True if calls on GPUs block. Calls on host memory always block.
     """
 
     fft_type: Optional[FFTType] = None
@@ -69,7 +69,7 @@ class FFTOptions:
 
     @property
     def reshape(self) -> bool:
-        """nvmath 0.9's name for `redistribute`."""
+        """The name of `redistribute` in nvmath 0.9."""
         return self.redistribute
 
     @reshape.setter
@@ -78,14 +78,14 @@ class FFTOptions:
 
 
 class FFTDirection(IntEnum):
-    """The direction of a transform: the sign of the exponent."""
+    """The direction of a transform, which is the sign of the exponent."""
 
     FORWARD = -1
     INVERSE = 1
 
 
 def options_of(options: Any) -> FFTOptions:
-    """The options of an argument."""
+    """Return the options of an argument, which may be None or a dict."""
     if options is None:
         return FFTOptions()
     if isinstance(options, dict):
@@ -99,7 +99,7 @@ def options_of(options: Any) -> FFTOptions:
 
 
 def direction_of(direction: Any, fft_type: str) -> FFTDirection:
-    """The direction of an argument, or by default the direction of the type."""
+    """Return the direction of an argument. By default it is the direction of the type."""
     own = FFTDirection.INVERSE if fft_type == "C2R" else FFTDirection.FORWARD
     if direction is None:
         return own
@@ -114,7 +114,7 @@ def direction_of(direction: Any, fft_type: str) -> FFTDirection:
 
 
 def type_of(dtype: str, fft_type: Optional[str]) -> FFTType:
-    """The requested type, or the default type for operands of that dtype."""
+    """Return the requested type. By default it is the type for operands of that dtype."""
     if fft_type is None:
         fft_type = {"f": "R2C", "c": "C2C"}.get(dtype[:1])
         if fft_type is None or not dtype.startswith(("float", "complex")):
@@ -126,8 +126,8 @@ def type_of(dtype: str, fft_type: Optional[str]) -> FFTType:
 
 
 def own_copy(distribution: Any, ndim: int) -> Union[Slab, tuple[Box, ...]]:
-    """A copy of a distribution, which can be bound to a shape without effect on the program's
-    own.
+    """Return a copy of a distribution. Binding the copy to a shape has no effect on the program's
+    object.
     """
     if isinstance(distribution, Distribution):
         slab = distribution.to(Slab, ndim=ndim, copy=True)
@@ -140,7 +140,7 @@ def describe(
     shape: Sequence[int], is_c: bool, dtype: str, package: str, space: str, distribution: Any,
     options: FFTOptions,
 ) -> dict[str, Any]:
-    """This process's description, as plain data."""
+    """Return this process's description, as plain data."""
     is_slab = isinstance(distribution, Slab)
     return {
         "error": "",
@@ -159,7 +159,9 @@ def describe(
 
 
 class Problem:
-    """The merged descriptions of all processes: the same on all, or the same error."""
+    """The merged descriptions of all processes. All processes get the same object, or the same
+    error.
+    """
 
     def __init__(self, said: Sequence[dict[str, Any]]) -> None:
         first = said[0]
@@ -264,7 +266,7 @@ class Problem:
     def boxes(
         self, distribution: Any, redistribute: bool, rank: int, size: int
     ) -> tuple[_d.Box, _d.Box]:
-        """What a process has, and what it gets."""
+        """Return a process's boxes of the input and of the result."""
         if not self.is_slab:
             source, target = (_d.Box(*box) for box in distribution)
             return source, target

@@ -14,12 +14,13 @@ from ._runtime import require_context
 
 
 def group() -> Any:
-    """The process group that the runtime was initialized with."""
+    """Return the process group with which the runtime was initialized."""
     return require_context().process_group
 
 
 class ProcessGrid:
-    """Processes in a grid of `shape`, numbered along the rows or the columns, or as listed."""
+    """Processes in a grid of `shape`, numbered along the rows or the columns, or in a given array.
+    """
 
     class Layout(IntEnum):
         """The axis along which neighbours have consecutive numbers."""
@@ -63,7 +64,7 @@ class ProcessGrid:
             )
         self._layout = layout
         self._process_array = process_array
-        self.grid = _d.ProcessGrid(
+        self.grid: _d.ProcessGrid = _d.ProcessGrid(
             self._shape,
             "column" if layout is ProcessGrid.Layout.COL_MAJOR else "row",
             process_array,
@@ -71,21 +72,21 @@ class ProcessGrid:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The grid's extents."""
+        """Number of processes along each axis."""
         return self._shape
 
     @property
     def layout(self) -> Optional[ProcessGrid.Layout]:
-        """The numbering of the processes; None if they are listed."""
+        """The numbering of the processes. None if an array of processes was given."""
         return self._layout
 
     @property
     def process_array(self) -> Any:
-        """The list of processes, if one was given."""
+        """The array of processes, if one was given."""
         return self._process_array
 
     def _with_axes(self, count: int) -> ProcessGrid:
-        """The same processes, with so many further axes."""
+        """Return the same processes in a grid with `count` further axes of length 1."""
         shape = (*self._shape, *(1,) * count)
         if self._process_array is not None:
             return ProcessGrid(process_array=self._process_array.reshape(shape))
@@ -98,7 +99,8 @@ class ProcessGrid:
         return hash(self._shape)
 
     def __eq__(self, other: object) -> bool:
-        # Along one axis all numberings are the same.
+        # Compares the grids, because several layouts of a one-dimensional grid number the processes
+        # equally.
         return isinstance(other, ProcessGrid) and self.grid == other.grid
 
     def __str__(self) -> str:

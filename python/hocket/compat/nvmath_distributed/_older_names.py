@@ -1,4 +1,4 @@
-"""Names that parameters had in an older release."""
+"""Supports names that parameters had in an older release."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ Class = TypeVar("Class", bound=type)
 
 
 def also_by(**newer: str) -> Callable[[Class], Class]:
-    """Makes a class take parameters by older names too, ``older="newer"``; its signature has the newer."""
+    """Make a class accept parameters by older names, too: ``older="newer"``. Its signature has the
+    newer names.
+    """
 
     def decorate(cls: Class) -> Class:
         init: Any = getattr(cls, "__init__")  # noqa: B009

@@ -1,4 +1,4 @@
-"""What the face asks of arrays of NumPy, PyTorch and CuPy."""
+"""Queries about arrays of NumPy, PyTorch and CuPy."""
 
 from __future__ import annotations
 
@@ -7,21 +7,16 @@ import importlib
 from collections.abc import Iterator
 from typing import Any
 
+from ..._arrays.kinds import is_on_gpu
+
 
 def package_of(operand: Any) -> str:
-    """The package's name."""
+    """Return the name of the operand's package."""
     return str(type(operand).__module__).partition(".")[0]
 
 
-def is_on_gpu(operand: Any) -> bool:
-    """Whether an array lies in a GPU's memory."""
-    if hasattr(operand, "is_cuda"):
-        return bool(operand.is_cuda)
-    return hasattr(operand, "__cuda_array_interface__")
-
-
 def orders_of(operand: Any) -> tuple[bool, bool]:
-    """Whether the elements lie in C order, and in Fortran order."""
+    """Return whether the elements lie in C order, and whether they lie in Fortran order."""
     if hasattr(operand, "flags"):
         return bool(operand.flags.c_contiguous), bool(operand.flags.f_contiguous)
     turned = operand.permute(*reversed(range(operand.ndim)))
@@ -30,7 +25,8 @@ def orders_of(operand: Any) -> tuple[bool, bool]:
 
 @contextlib.contextmanager
 def current_stream(stream: Any, operand: Any) -> Iterator[None]:
-    """Makes `stream`, of the operand's package or a handle, the current one."""
+    """Make a context in which `stream`, a handle or a stream of the operand's package, is current.
+    """
     if stream is None or not is_on_gpu(operand):
         yield
         return
@@ -42,7 +38,7 @@ def current_stream(stream: Any, operand: Any) -> Iterator[None]:
 
 
 def synchronize(result: Any) -> None:
-    """Waits for what the current stream does on a GPU."""
+    """Wait for the current stream of the GPU that holds the result."""
     if hasattr(result, "is_cuda"):
         import torch
 

@@ -1,4 +1,4 @@
-"""Redistribute: moving an array from one distribution to another, over `hocket.distribution`."""
+"""Redistribute: moves an array from one distribution to another, over `hocket.distribution`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, Optional, Union
 
 from ... import distribution as _d
+from ..._arrays.kinds import is_on_gpu
 from ._base import Distribution
 from ._boxes import Box
-from ._packages import current_stream, is_on_gpu, orders_of, package_of, synchronize
+from ._lifetime import Planned
+from ._packages import current_stream, orders_of, package_of, synchronize
 from ._redistribute_problem import Problem, describe
 from ._runtime import communicator
 from ._symmetric import allocate_symmetric_memory
@@ -22,14 +24,14 @@ class InvalidRedistributeState(Exception):
 
 @dataclass
 class RedistributeOptions:
-    """How a Redistribute runs.
+    """Options of a Redistribute.
 
     Attributes
     ----------
     logger : logging.Logger, optional
-        By default the root's.
+        By default the root logger.
     blocking : True or "auto"
-        With "auto", calls on arrays of GPUs return before they are done.
+        With "auto", calls on arrays in GPUs' memory return before they are done.
     """
 
     logger: Optional[logging.Logger] = None
@@ -40,30 +42,33 @@ class RedistributeOptions:
             raise ValueError("The value specified for 'blocking' must be either True or 'auto'.")
 
 
-class Redistribute:
-    """A redistribution, to be planned once and executed again and again.
+class Redistribute(Planned):
+    """A redistribution that is planned once and executed repeatedly.
 
     Parameters
     ----------
     operand : array
-        What this process holds: NumPy's, PyTorch's or CuPy's, of one to three axes. Where it is in
-        symmetric memory on all processes, so is each result, and the program frees it.
+        This process's part: an array of NumPy, PyTorch or CuPy with one to three axes. If it lies
+        in symmetric memory on all processes, each result does, too, and the program frees the
+        results.
     input_distribution, output_distribution : Distribution
-        How the whole is spread, and how it is to be. In either a process has one box of it.
+        The distributions of the whole array before and after. In both, each process has one box.
     options : RedistributeOptions or dict, optional
     stream : optional
-        Of a GPU; by default the current one of the operand's package.
+        A GPU's stream; by default the current stream of the operand's package.
 
     Raises
     ------
     ValueError, BindDistributionError
-        The same on all processes, where the operand or the distributions of one do not fit.
+        Raised on all processes if one process's operand or distributions do not fit.
     TypeError
-        On all processes: blocks are dealt out in turn, so that a process has several boxes.
+        Raised on all processes if blocks are distributed cyclically, so that a process has several
+        boxes.
     """
 
     _name = "Redistribute"
-    _taken: Any = Distribution  # the kind of distributions that are taken
+    _freed_error = InvalidRedistributeState
+    _taken: Any = Distribution  # the class of distributions that the constructor accepts
 
     def __init__(
         self,
@@ -78,8 +83,9 @@ class Redistribute:
         self._comm = communicator()
         wrong = ""
         try:
-            self.options = RedistributeOptions(**options) if isinstance(options, dict) else (
-                options or RedistributeOptions()
+            self.options: RedistributeOptions = (
+                RedistributeOptions(**options) if isinstance(options, dict)
+                else options or RedistributeOptions()
             )
         except (TypeError, ValueError) as error:
             self.options, wrong = RedistributeOptions(), str(error)
@@ -94,10 +100,9 @@ class Redistribute:
         self._operand: Any = operand
         self._kind = self._kind_of(operand)
         self._plan: Optional[_d.Redistribution] = None
-        self._freed = False
 
     def _check_problem(self, problem: Problem) -> None:
-        """For those who want more of it."""
+        """Check the merged problem. Derived classes check more."""
 
     @property
     def input_box(self) -> Box:
@@ -114,35 +119,16 @@ class Redistribute:
         return (package_of(operand), str(operand.dtype), tuple(operand.shape),
                 is_on_gpu(operand), orders_of(operand))
 
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.free()
-
-    def _check(self, what: str = "") -> None:
-        if self._freed:
-            raise InvalidRedistributeState(
-                f"The {self._name} object cannot be used after resources are free'd"
-            )
-        if what and self._plan is None:
-            raise RuntimeError(f"{what} cannot be performed before plan() has been called.")
-        if what and self._operand is None:
-            raise RuntimeError(
-                f"{what} cannot be performed after the operand has been released. Use "
-                "reset_operand() to provide a new operand before performing the "
-                f"{what.lower()}."
-            )
-
     def plan(self, stream: Any = None) -> None:
-        """Agree on what goes where. Collective; again nothing happens."""
+        """Make the plan. Collective; it may be called again."""
         self._check()
         if self._plan is None:
             source, target = self._boxes
             self._plan = _d.Redistribution(self._comm, source, target, self.order)
 
     def reset_operand(self, operand: Any, *, stream: Any = None) -> None:
-        """Take another operand of the same package, dtype, shape, order and memory."""
+        """Replace the operand by another one of the same package, dtype, shape, order and memory.
+        """
         self._check()
         if operand is None:
             raise ValueError(
@@ -161,11 +147,11 @@ class Redistribute:
                 )
         self._operand = operand
 
-    #: `reset_operand` checks little enough to be called always.
+    #: `reset_operand` is already cheap, so an unchecked form would not be faster.
     reset_operand_unchecked = reset_operand
 
     def release_operand(self) -> None:
-        """Let go of the operand; `reset_operand` before the next execution."""
+        """Drop the operand; call `reset_operand` before the next execution."""
         self._check()
         self._operand = None
 
@@ -175,15 +161,15 @@ class Redistribute:
         release_workspace: bool = False,
         sync_symmetric_memory: bool = True,
     ) -> Any:
-        """Move the operand. Collective.
+        """Redistribute the operand. Collective.
 
         Returns
         -------
         array
-            What this process wants, a new array of the operand's package, in symmetric memory where
-            the operand is.
+            This process's part of the result: a new array of the operand's package. It lies in
+            symmetric memory if the operand does.
         """
-        self._check("Execution")
+        self._check_execution(self._plan is not None, self._operand is not None)
         assert self._plan is not None
         with current_stream(stream, self._operand):
             result = self._plan(self._operand, self._new_result())
@@ -192,7 +178,7 @@ class Redistribute:
         return result
 
     def _new_result(self) -> Any:
-        """In symmetric memory; None where the plan makes one."""
+        """Return a new array in symmetric memory. Return None if the plan makes the result."""
         if not self._is_symmetric:
             return None
         return allocate_symmetric_memory(
@@ -205,9 +191,9 @@ class Redistribute:
         )
 
     def free(self) -> None:
-        """Let go of everything; again is fine."""
+        """Release everything. It may be called again."""
         self._operand = self._plan = None
-        self._freed = True
+        super().free()
 
 
 def redistribute(
@@ -220,7 +206,7 @@ def redistribute(
     options: Union[RedistributeOptions, dict[str, Any], None] = None,
     stream: Any = None,
 ) -> Any:
-    """Move an array from one distribution to another, once; see `Redistribute`."""
+    """Move an array once from one distribution to another; see `Redistribute`."""
     with Redistribute(
         operand, input_distribution, output_distribution, options=options, stream=stream
     ) as one:

@@ -1,4 +1,7 @@
-"""What a redistribution is of: the processes' words on it, merged, and the boxes that follow."""
+"""The task of a redistribution: every process's box of the array before and after it.
+
+The processes exchange their descriptions, which are checked to agree and merged.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,16 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from ... import distribution as _d
+from ..._arrays.kinds import is_on_gpu
 from ._base import BindDistributionError, Distribution
 from ._blocks import BlockCyclic
 from ._boxes import Box, Slab
-from ._packages import is_on_gpu, orders_of, package_of
+from ._packages import orders_of, package_of
 from ._symmetric import is_symmetric
 
 Corners = tuple[tuple[int, ...], tuple[int, ...]]
 
-#: What must be the same on all processes, and what is said where it is not.
+#: Fields that must be equal on all processes, with the error text if they differ.
 SAME = {
     "ndim": "The number of dimensions of the input operand is inconsistent across processes",
     "dtype": "The operand dtype is inconsistent across processes",
@@ -26,7 +30,7 @@ SAME = {
 
 
 def _words_of(distribution: Distribution) -> dict[str, Any]:
-    """A distribution as plain data."""
+    """Return a distribution as plain data."""
     key: list[Any] = []
     if isinstance(distribution, Slab):
         key = [distribution.partition_dim]
@@ -45,7 +49,7 @@ def _words_of(distribution: Distribution) -> dict[str, Any]:
 
 
 def _wrong_with(distribution: Any, ndim: int, taken: Any) -> str:
-    """What is wrong with a distribution by itself."""
+    """Return the error text of one distribution. Return an empty text if it is valid."""
     if not isinstance(distribution, taken):
         return f"{distribution} is not a {taken.__name__} distribution"
     if distribution.ndim not in (None, ndim):
@@ -61,7 +65,7 @@ def _wrong_with(distribution: Any, ndim: int, taken: Any) -> str:
 def describe(
     name: str, operand: Any, distributions: Sequence[Any], taken: Any, options: Any
 ) -> dict[str, Any]:
-    """What this process says of a redistribution by that name; under "error" what is wrong with it."""
+    """Return this process's description, as plain data. If it has a fault, "error" is its text."""
     ndim = getattr(operand, "ndim", None)
     if ndim is None:
         kind = type(operand).__name__
@@ -92,20 +96,21 @@ def describe(
 
 
 def hull_of(boxes: Sequence[Any]) -> Corners:
-    """The smallest box around all."""
+    """Return the smallest box that contains all boxes."""
     lower = tuple(min(axis) for axis in zip(*(box[0] for box in boxes)))
     return lower, tuple(max(axis) for axis in zip(*(box[1] for box in boxes)))
 
 
 class Problem:
-    """What the processes say, merged: the same on all, or the same error.
+    """The merged descriptions of all processes. All processes get the same object, or the same
+    error.
 
     Parameters
     ----------
     said : sequence of dict
-        What each process says, of `describe`.
+        Each process's description, from `describe`.
     source, target : Distribution
-        This process's.
+        This process's distributions.
     """
 
     def __init__(self, said: Sequence[dict[str, Any]], source: Any, target: Any) -> None:
@@ -145,7 +150,7 @@ class Problem:
                     )
 
     def _input(self, source: Any) -> Corners:
-        """Where the whole array begins, and its shape."""
+        """Return the lower corner and the shape of the whole array."""
         shapes = [tuple(s["shape"]) for s in self._said]
         if isinstance(source, Box):
             for s, shape in zip(self._said, shapes):
@@ -167,7 +172,7 @@ class Problem:
         return lower, whole
 
     def _output(self, target: Any) -> Corners:
-        """The corners of what the processes want together."""
+        """Return the corners of the smallest box that contains all results."""
         hull = self.hulls[0]
         if isinstance(target, Box):
             hull = hull_of([s["output"]["box"] for s in self._said])
@@ -190,7 +195,9 @@ class Problem:
                 )
 
     def box(self, distribution: Any, lower: Sequence[int]) -> _d.Box:
-        """This process's part of the whole; a Box counts from `lower`."""
+        """Return this process's part of the whole array. The indices of a Box are relative to
+        `lower`.
+        """
         if isinstance(distribution, Box):
             corners = [tuple(x - a for x, a in zip(corner, lower)) for corner in distribution]
             return _d.Box(*corners)

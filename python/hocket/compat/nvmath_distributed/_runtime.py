@@ -1,4 +1,4 @@
-"""The runtime: initialize, finalize, get_context."""
+"""The runtime of nvmath.distributed: initialize, finalize, get_context."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOT_INITIALIZED = (
     "information."
 )
 
-#: The original's backends, and hocket's own for host memory.
+#: nvmath's backends, and hocket's own engines for host memory.
 GPU_BACKENDS = ("nvshmem", "nccl")
 HOST_BACKENDS = ("shm", "ucx", "mpi")
 
@@ -35,13 +35,13 @@ class DistributedContext:
     Attributes
     ----------
     device_id : int or "cpu"
-        This process's GPU, or host memory.
+        The number of this process's GPU, or "cpu" for host memory.
     process_group : ProcessGroup
         The processes that take part.
     nvshmem_available : bool
-        True if "nvshmem" was among the backends, so that there is symmetric memory.
+        True if "nvshmem" is one of the backends. Then the program can allocate symmetric memory.
     nccl_comm : object or None
-        hocket's communicator if "nccl" was among the backends.
+        hocket's communicator if "nccl" is one of the backends.
     """
 
     device_id: Union[int, Literal["cpu"]]
@@ -51,7 +51,7 @@ class DistributedContext:
 
     @property
     def communicator(self) -> Any:
-        """The communicator of mpi4py that the runtime was set up with (nvmath 0.8)."""
+        """The communicator of mpi4py with which the runtime was set up (nvmath 0.8)."""
         if not isinstance(self.process_group, MPIProcessGroup):
             kind = type(self.process_group).__name__
             raise AttributeError(
@@ -62,7 +62,7 @@ class DistributedContext:
 
 
 class _Runtime:
-    """The one runtime of this process; guarded by `lock`."""
+    """The only runtime of this process. Guarded by `lock`."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -103,7 +103,7 @@ def _as_group(process_group: Any) -> ProcessGroup:
 
 
 def _also_by_communicator(function: Callable[..., None]) -> Callable[..., None]:
-    """Takes nvmath 0.8's `communicator` for a process group too; None for MPI.COMM_WORLD."""
+    """Accept nvmath 0.8's `communicator` in place of a process group; None means MPI.COMM_WORLD."""
 
     @functools.wraps(function)
     def either(*args: Any, communicator: Any = _ABSENT, **given: Any) -> None:
@@ -124,7 +124,7 @@ def _also_by_communicator(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def _tell_refusal(process_group: Any) -> None:
-    """The group's other processes, whose arguments may be right, would wait for this one."""
+    """Tell the group's other processes that this process's arguments were refused."""
     with contextlib.suppress(Exception):
         Context.initialize(bootstrap=GroupBootstrap(_as_group(process_group)), timeout=-1)
 
@@ -133,14 +133,15 @@ def _tell_refusal(process_group: Any) -> None:
 def initialize(
     device_id: Union[int, Literal["cpu"]], process_group: Any, backends: Sequence[str]
 ) -> None:
-    """Initialize the runtime. Collective; does not change the current device.
+    """Initialize the runtime. Collective. The current device does not change.
 
     Parameters
     ----------
     device_id : int or "cpu"
-        This process's GPU, or host memory.
+        The number of this process's GPU, or "cpu" for host memory.
     process_group : ProcessGroup or mpi4py communicator
-        The processes that take part. Used to set up, never to compute.
+        The processes that take part. The group is used only to set up the runtime, never to
+        compute.
     backends : sequence of str
         "nvshmem" or "nccl" for GPUs; "shm", "ucx" or "mpi" for host memory.
     """
@@ -153,7 +154,7 @@ def initialize(
         if _runtime.context is not None:
             raise RuntimeError("nvmath.distributed has already been initialized")
         group = _as_group(process_group)
-        # Engines for GPUs need engines for the host, too, so hocket chooses among all.
+        # Engines for GPUs also need engines for the host, so hocket chooses among all engines.
         on_host = all(backend in HOST_BACKENDS for backend in backends)
         made = Context.initialize(
             device=None if device_id == "cpu" else device_id,
@@ -172,9 +173,9 @@ def initialize(
 
 
 def finalize() -> None:
-    """Finalize the runtime; `initialize` may follow. Collective; does nothing without a runtime.
+    """Finalize the runtime. Collective. `initialize` may follow. Does nothing without a runtime.
 
-    Symmetric memory that has not been freed is reported.
+    Symmetric memory that has not been freed is logged.
     """
     from ._symmetric import forget_all
 
@@ -194,12 +195,12 @@ def _leave() -> None:
 
 
 def get_context() -> Optional[DistributedContext]:
-    """The runtime's context; None before `initialize`."""
+    """Return the runtime's context; None before `initialize`."""
     return _runtime.context
 
 
 def require_context() -> DistributedContext:
-    """The runtime's context; RuntimeError before `initialize`."""
+    """Return the runtime's context. Raise RuntimeError before `initialize`."""
     context = _runtime.context
     if context is None:
         raise RuntimeError(NOT_INITIALIZED)
@@ -207,7 +208,7 @@ def require_context() -> DistributedContext:
 
 
 def communicator() -> Any:
-    """hocket's communicator of the runtime."""
+    """Return hocket's communicator of the runtime."""
     require_context()
     context = Context.current()
     assert context is not None

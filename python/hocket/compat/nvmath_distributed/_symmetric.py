@@ -21,15 +21,15 @@ UNKNOWN = (
 
 
 class _Block(NamedTuple):
-    number: int  # number of the allocation, the same on all processes
+    number: int  # number of the allocation, equal on all processes
     nbytes: int
     what: str
-    gpu_memory: Any  # None for the host's, which lives as long as a view of it
+    gpu_memory: Any  # None for host memory, which lives as long as a view of it
     finalizer: Any
 
 
 class _Heap:
-    """This process's allocations, by address."""
+    """The allocations of this process, by address."""
 
     def __init__(self) -> None:
         self.blocks: dict[int, _Block] = {}
@@ -41,7 +41,8 @@ _heap = _Heap()
 
 
 def _strides(shape: Sequence[int], order: Union[str, Sequence[int]]) -> list[int]:
-    """Strides in elements; `order` lists the axes, starting with that of the closest elements."""
+    """Return strides in elements. `order` lists the axes, the axis with the smallest stride first.
+    """
     axes: Iterable[int]
     if isinstance(order, str):
         if order not in ("C", "F"):
@@ -61,7 +62,7 @@ def _strides(shape: Sequence[int], order: Union[str, Sequence[int]]) -> list[int
 class _Wanted(NamedTuple):
     shape: tuple[int, ...]
     strides: list[int]
-    dtype: Any  # the package's
+    dtype: Any  # a dtype of the package
     nbytes: int
 
 
@@ -84,7 +85,7 @@ def _read(shape: Any, package: Any, dtype: Any, axis_order: Any) -> _Wanted:
 
 
 def _has_host_arrays(package: Any) -> bool:
-    """Whether a package's arrays are NumPy's: those of a stand-in for CuPy are too."""
+    """Return True if a package's arrays are NumPy's. This is true for an emulated CuPy."""
     return package.__name__ != "torch" and issubclass(package.ndarray, np.ndarray)
 
 
@@ -98,27 +99,30 @@ def allocate_symmetric_memory(
     skip_symmetric_check: bool = False,
     logger: Optional[logging.Logger] = None,
 ) -> Any:
-    """A new array in symmetric memory, uninitialized. Collective.
+    """Return a new, uninitialized array in symmetric memory. Collective.
 
     Parameters
     ----------
     shape : int or sequence of int
-        May differ between processes if the sizes in bytes are the same, or with `make_symmetric`.
+        May differ between processes if the sizes in bytes are equal, or if `make_symmetric` is
+        true.
     package : module
-        numpy, cupy or torch: the package of the array. With device_id "cpu" it lies in host memory.
+        The package of the array: numpy, cupy or torch. With device_id "cpu", it lies in host
+        memory.
     dtype : optional
-        A dtype of the package; by default its default.
+        A dtype of the package; by default the package's default dtype.
     axis_order : {"C", "F"} or sequence of int
-        The order of elements in memory; a sequence lists the axis with the closest elements first.
+        The order of elements in memory. A sequence lists the axes, the one with the smallest stride
+        first.
     make_symmetric : bool
-        If sizes differ, every process gets the size of the largest.
+        True: if sizes differ, every process gets the largest size.
     skip_symmetric_check : bool
-        The caller guarantees that sizes are equal.
+        True: the caller guarantees that sizes are equal.
 
     Raises
     ------
     ValueError
-        On all processes: sizes differ, or a process passed wrong arguments.
+        Raised on all processes: sizes differ, or a process has passed wrong arguments.
     """
     context = require_context()
     comm = communicator()
@@ -155,8 +159,8 @@ def allocate_symmetric_memory(
 class Made(NamedTuple):
     """An array in symmetric memory.
 
-    `root` is what each view of the array keeps alive, a transposed one too; the array itself is not:
-    ``a = a.T`` drops it.
+    Every view of the array keeps `root` alive, even a transposed view. The program may drop the
+    array itself while views of it live, as by ``a = a.T``.
     """
 
     array: Any
@@ -189,12 +193,12 @@ def _leaked(address: int, logger: Optional[logging.Logger]) -> None:
 
 
 def address_of(array: Any) -> int:
-    """Where an array's first element lies, or would if it had any."""
+    """Return the address of an array's first element, or where it would be in an empty array."""
     if hasattr(array, "data_ptr"):
         return int(array.data_ptr()) if array.numel() else _address_of_empty(array)
     if hasattr(array, "__cuda_array_interface__"):
         if hasattr(getattr(array, "data", None), "ptr"):
-            return int(array.data.ptr)  # CuPy's; its interface names no address of empty arrays
+            return int(array.data.ptr)  # CuPy's array interface has no address for empty arrays
         return int(array.__cuda_array_interface__["data"][0])
     if hasattr(array, "__array_interface__"):
         return int(array.__array_interface__["data"][0])
@@ -202,14 +206,15 @@ def address_of(array: Any) -> int:
 
 
 def _address_of_empty(tensor: Any) -> int:
-    """PyTorch says 0 of a tensor without elements; where its storage begins it knows."""
+    """Return the address where an empty tensor's data would begin. PyTorch's `data_ptr` returns 0.
+    """
     # PyTorch before 2.0 has another name for the storage.
     storage = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
     return int(storage.data_ptr()) + int(tensor.storage_offset()) * int(tensor.element_size())
 
 
 def is_symmetric(array: Any) -> bool:
-    """True if an array, or its base if it is a view, is in symmetric memory."""
+    """Return True if an array, or the base of a view, lies in symmetric memory."""
     try:
         address = address_of(array)
     except TypeError:
@@ -218,7 +223,7 @@ def is_symmetric(array: Any) -> bool:
 
 
 def _verdict(array: Any) -> tuple[int, str]:
-    """The allocation's number, or 0 with an error text."""
+    """Return the allocation's number and an empty text, or 0 and an error text."""
     try:
         address = address_of(array)
     except TypeError as error:
@@ -229,17 +234,18 @@ def _verdict(array: Any) -> tuple[int, str]:
 
 
 def free_symmetric_memory(*tensors: Any) -> None:
-    """Free arrays that `allocate_symmetric_memory` returned. Collective, in one order.
+    """Free arrays that `allocate_symmetric_memory` has returned. Collective, in the same order.
 
-    If several arrays share memory from its beginning, free one of them. An operand and the result
-    of its transform in place share memory so.
+    If several arrays begin at the same address, free one of them. The operand and the result of a
+    transform in place begin at the same address.
 
     Raises
     ------
     TypeError
-        One is not in symmetric memory, here or on another process.
+        An array does not lie in symmetric memory, on this process or on another one.
     RuntimeError
-        One is a view that begins within an array, or was freed already, or processes free different ones.
+        An array is a view that begins within an array, or was already freed, or processes free
+        different arrays.
     """
     require_context()
     comm = communicator()
@@ -267,12 +273,13 @@ def free_symmetric_memory(*tensors: Any) -> None:
         block.finalizer.detach()
         _heap.freed.add(address)
         if block.gpu_memory is not None:
-            # Views of it may live on, and are not held against the program at its end.
+            # Views of the memory may outlive the array. They are no leak to report at the program's
+            # end.
             comm.symmetric.free(block.gpu_memory)
 
 
 def forget_all() -> None:
-    """Report allocations that have not been freed, and drop them."""
+    """Log allocations that have not been freed, and forget them."""
     for block in _heap.blocks.values():
         block.finalizer.detach()
         logging.getLogger().error(

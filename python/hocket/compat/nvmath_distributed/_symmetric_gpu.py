@@ -8,7 +8,8 @@ from ._symmetric import Made
 
 
 class _Root:
-    """Memory of a GPU as the arrays' packages take it; each view of an array keeps it alive."""
+    """A GPU's memory in the form that CuPy and PyTorch accept. Views of the arrays keep it alive.
+    """
 
     def __init__(self, memory: Any) -> None:
         self._memory = memory
@@ -16,7 +17,7 @@ class _Root:
 
 
 def make(comm: Any, package: Any, wanted: Any, nbytes: int) -> Made:
-    """The array."""
+    """Make an array in GPUs' symmetric memory. Collective."""
     memory = comm.symmetric.empty(nbytes, "uint8", memory="cuda")
     address, root = memory.data_ptr, _Root(memory)
     if package.__name__ == "torch":

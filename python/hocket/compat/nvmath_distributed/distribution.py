@@ -1,4 +1,4 @@
-"""Distributions by nvmath's names, over `hocket.distribution`."""
+"""Distributions with nvmath's names, over `hocket.distribution`."""
 
 from ._base import BindDistributionError, ConvertDistributionError, Distribution
 from ._blocks import BlockCyclic, BlockNonCyclic

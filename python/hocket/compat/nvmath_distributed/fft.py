@@ -1,4 +1,4 @@
-"""FFT by nvmath's names, over `hocket.fft`: in place, and unscaled."""
+"""FFTs with nvmath's names, over `hocket.fft`: in place, and without scaling."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Literal, Optional
 
 from ... import distribution as _d
 from ... import fft as _fft
+from ..._arrays.kinds import is_on_gpu
 from ._base import BindDistributionError
 from ._boxes import Slab
 from ._fft_memory import cut_last, dtype_name, has_c_layout, is_packed, packed, reinterpreted
@@ -22,8 +23,9 @@ from ._fft_problem import (
     options_of,
     own_copy,
 )
+from ._lifetime import Planned
 from ._runtime import communicator
-from ._packages import current_stream, is_on_gpu, package_of, synchronize
+from ._packages import current_stream, package_of, synchronize
 
 __all__ = [
     "FFT",
@@ -38,7 +40,7 @@ __all__ = [
     "rfft",
 ]
 
-#: hocket's names of the types.
+#: hocket's names for nvmath's types of transforms.
 KINDS: dict[str, Literal["c2c", "r2c", "c2r"]] = {"C2C": "c2c", "R2C": "r2c", "C2R": "c2r"}
 
 
@@ -46,32 +48,35 @@ class InvalidFFTState(Exception):
     """An FFT was used after it was freed."""
 
 
-class FFT:
-    """A transform over processes, to be planned once and executed again and again.
+class FFT(Planned):
+    """A transform over several processes, which is planned once and executed repeatedly.
 
     Parameters
     ----------
     operand : array
         This process's part: an array of NumPy, PyTorch or CuPy with two or three axes. The result
-        takes its place.
+        overwrites it.
     distribution : Slab or pair of Box
-        Distribution of the operand; for boxes, also that of the result.
+        The distribution of the operand. For boxes, also the distribution of the result.
     options : FFTOptions or dict, optional
     stream : optional
-        A GPU's stream; by default the current one of the operand's package.
+        A GPU's stream; by default the current stream of the operand's package.
 
     Raises
     ------
     ValueError
-        Raised on all processes alike if one process's arguments do not fit.
+        Raised on all processes if one process's arguments do not fit.
     """
+
+    _name = "FFT"
+    _freed_error = InvalidFFTState
 
     def __init__(
         self, operand: Any, /, *, distribution: Any, options: Any = None, stream: Any = None
     ) -> None:
         self._comm = communicator()
         try:
-            self.options = options_of(options)
+            self.options: FFTOptions = options_of(options)
             self.distribution: Any = own_copy(distribution, operand.ndim)
             is_gpu = is_on_gpu(operand)
             said = describe(operand.shape, has_c_layout(operand), dtype_name(operand),
@@ -79,18 +84,18 @@ class FFT:
                             self.options)
         except Exception as error:
             tell(error)
-        self.logger = self.options.logger or logging.getLogger()
+        self.logger: logging.Logger = self.options.logger or logging.getLogger()
         self._problem = problem = merged(said)
         problem.check_result()
-        self.global_extents = problem.extents
-        self.fft_abstract_type = problem.fft_type
+        self.global_extents: tuple[int, ...] = problem.extents
+        self.fft_abstract_type: str = problem.fft_type
         self._package, self._dtype = package_of(operand), dtype_name(operand)
         self._gpu = _fft.gpu_of(operand)
         self._agree_on(self._bind(operand.shape))
         self._boxes = self._boxes_now()
         self._plans: dict[Any, _fft.FFT] = {}
         self._operand: Any = operand
-        self._is_planned = self._is_freed = False
+        self._is_planned = False
         view, fault = self._result_view(operand), None
         if view is None:
             fault = RuntimeError(self._no_room(operand))
@@ -99,14 +104,10 @@ class FFT:
         self.logger.info(f"The global FFT extents are {self.global_extents}.")
         self.logger.info("The distributed FFT operation has been created.")
 
-    def __enter__(self) -> FFT:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.free()
-
     def _agree_on(self, fault: Optional[Exception]) -> None:
-        """Raises what any process has, the first one's on all."""
+        """If a process has a fault, raise the same error on all processes: that of the first such
+        process.
+        """
         for kind, text in self._comm.all_gather_object([type(fault).__name__, str(fault)]):
             if kind != "NoneType":
                 known = {"BindDistributionError": BindDistributionError, "ValueError": ValueError}
@@ -142,17 +143,6 @@ class FFT:
             "nvmath.distributed.fft.allocate_operand()"
         )
 
-    def _check(self, what: str = "") -> None:
-        if self._is_freed:
-            raise InvalidFFTState("The FFT object cannot be used after resources are free'd")
-        if what and not self._is_planned:
-            raise RuntimeError(f"{what} cannot be performed before plan() has been called.")
-        if what and self._operand is None:
-            raise RuntimeError(
-                f"{what} cannot be performed after the operand has been released. Use reset_operand() to "
-                f"provide a new operand before performing the {what.lower()}."
-            )
-
     def _plan_now(self) -> _fft.FFT:
         if self._boxes not in self._plans:
             shape = self._problem.result_extents
@@ -165,13 +155,15 @@ class FFT:
         return self._plans[self._boxes]
 
     def plan(self, *, stream: Any = None) -> None:
-        """Make the plan. Collective; a second call does nothing."""
+        """Make the plan. Collective; it may be called again."""
         self._check()
         self._plan_now()
         self._is_planned = True
 
     def reset_operand(self, operand: Any, *, distribution: Any, stream: Any = None) -> None:
-        """Take another operand, of the same package, dtype and whole."""
+        """Replace the operand by another one. Package, dtype and the whole array's shape are the
+        same.
+        """
         self._check()
         if operand is None:
             raise ValueError(
@@ -206,7 +198,7 @@ class FFT:
         self._reset_distribution(own_copy(distribution, operand.ndim), operand)
         self._operand = operand
 
-    #: `reset_operand` checks little enough to be called always.
+    #: `reset_operand` is already cheap, so an unchecked form would not be faster.
     reset_operand_unchecked = reset_operand
 
     def release_operand(self) -> None:
@@ -250,15 +242,15 @@ class FFT:
         release_workspace: bool = False,
         sync_symmetric_memory: bool = True,
     ) -> Any:
-        """Transform the operand, in its place. Collective.
+        """Transform the operand in place. Collective.
 
         Returns
         -------
         array
-            The result. It begins at the operand's address, and is the operand itself if shape and
-            dtype are the same.
+            The result. It begins at the operand's address. If shape and dtype are the same, it is
+            the operand itself.
         """
-        self._check("Execution")
+        self._check_execution(self._is_planned, self._operand is not None)
         way = direction_of(direction, self.fft_abstract_type)
         plan = self._plan_now()
         result = self._result_view(self._operand)
@@ -273,10 +265,10 @@ class FFT:
         return result
 
     def free(self) -> None:
-        """Release everything. A second call does nothing."""
+        """Release everything. It may be called again."""
         self._operand = None
         self._plans.clear()
-        self._is_freed = True
+        super().free()
 
 
 def _once(
@@ -300,7 +292,7 @@ def fft(
     options: Any = None,
     stream: Any = None,
 ) -> Any:
-    """Transform a complex array, in its place, once; see `FFT`."""
+    """Transform a complex array once, in place; see `FFT`."""
     return _once(operand, distribution, direction, options, stream, "complex")
 
 
@@ -314,7 +306,7 @@ def ifft(
     options: Any = None,
     stream: Any = None,
 ) -> Any:
-    """Transform a complex array back, in its place, once; see `FFT`."""
+    """Transform a complex array back once, in place; see `FFT`."""
     return _once(operand, distribution, direction, options, stream, "complex")
 
 
@@ -327,7 +319,7 @@ def rfft(
     options: Any = None,
     stream: Any = None,
 ) -> Any:
-    """Transform a real array, in its place, once; see `FFT`."""
+    """Transform a real array once, in place; see `FFT`."""
     if dtype_name(operand).startswith("complex"):
         tell(RuntimeError(
             f"rfft expects a real input, but got {dtype_name(operand)}. Please use fft for complex "
@@ -345,7 +337,7 @@ def irfft(
     options: Any = None,
     stream: Any = None,
 ) -> Any:
-    """Transform a real array's spectrum back, in its place, once; see `FFT`."""
+    """Transform a real array's spectrum back once, in place; see `FFT`."""
     try:
         options = dataclasses.replace(options_of(options), fft_type="C2R")
     except Exception as error:

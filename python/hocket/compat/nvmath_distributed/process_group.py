@@ -1,4 +1,4 @@
-"""Process groups with which a program sets the runtime up."""
+"""Process groups, with which a program sets up the runtime."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class ReductionOp(IntEnum):
 
 
 class MsgSizeError(Exception):
-    """An object is larger than a message may be. nvmath's; hocket's groups never raise it."""
+    """nvmath's error if an object is larger than a message may be. hocket's groups never raise it.
+    """
 
     def __init__(self, size: int) -> None:
         super().__init__(size)
@@ -43,8 +44,8 @@ class MsgSizeError(Exception):
 
 
 class ProcessGroup(ABC):
-    """A set of processes, used to set the runtime up and never to compute. Derive a class from
-    it.
+    """A set of processes. It is used to set up the runtime, and never to compute. Derive a class
+    from it.
     """
 
     @property
@@ -59,7 +60,7 @@ class ProcessGroup(ABC):
 
     @abstractmethod
     def broadcast_buffer(self, array: np.ndarray, *, root: int = 0) -> None:
-        """Overwrite a NumPy array by the root's."""
+        """Overwrite a NumPy array with the root's array."""
 
     @abstractmethod
     def allreduce_buffer(self, array: np.ndarray, *, op: ReductionOp) -> None:
@@ -67,11 +68,12 @@ class ProcessGroup(ABC):
 
     @abstractmethod
     def allreduce_object(self, obj: T, *, op: Callable[[T, T], T]) -> T:
-        """Fold the processes' objects by a function of two; all get the result."""
+        """Fold the processes' objects by a function of two objects. All processes get the result.
+        """
 
 
 class GroupBootstrap(Bootstrap):
-    """Presents any process group as a bootstrap of hocket."""
+    """Makes a bootstrap of hocket from any process group."""
 
     def __init__(self, group: ProcessGroup) -> None:
         self._group = group
@@ -87,7 +89,7 @@ class GroupBootstrap(Bootstrap):
         return int(self._group.nranks)
 
     def broadcast(self, buffer: Any, root: int) -> None:
-        """See `Bootstrap.broadcast`. Groups of MPI and PyTorch know no uint8 all over: int8."""
+        """See `Bootstrap.broadcast`. It sends int8, because not all groups support uint8."""
         copy = buffer.view(np.int8).copy()
         self._group.broadcast_buffer(copy, root=root)
         buffer[:] = copy.view(np.uint8)
@@ -140,7 +142,7 @@ class TorchProcessGroup(ProcessGroup):
     device_id : int or "cpu"
         Device on which the group's backend needs its tensors.
     torch_process_group : torch.distributed.ProcessGroup, optional
-        By default the default one.
+        By default torch.distributed's default group.
     """
 
     MIN_ALL_REDUCE_OBJ_BUFFER_SIZE = 128
@@ -165,7 +167,7 @@ class TorchProcessGroup(ProcessGroup):
                 f"This process group is using a GPU-only backend ({backend}), but the provided "
                 "device_id is 'cpu'"
             )
-        self.logger = logging.getLogger() if logger is None else logger
+        self.logger: logging.Logger = logging.getLogger() if logger is None else logger
         self._device_id = device_id
         self._device = torch.device("cpu" if device_id == "cpu" else f"cuda:{device_id}")
         self._torch_process_group = torch_process_group
@@ -173,7 +175,7 @@ class TorchProcessGroup(ProcessGroup):
 
     @property
     def allreduce_obj_buffer_size(self) -> int:
-        """How long nvmath's messages in `allreduce_object` are at first. Here they are as long as needed."""
+        """The initial size of nvmath's messages in `allreduce_object`. It has no effect here."""
         return self._allreduce_obj_buffer_size
 
     @allreduce_obj_buffer_size.setter
@@ -227,7 +229,7 @@ class TorchProcessGroup(ProcessGroup):
         array[...] = tensor.cpu().numpy()
 
     def allreduce_object(self, obj: T, *, op: Callable[[T, T], T]) -> T:
-        """See `ProcessGroup.allreduce_object`. From the first rank to the last."""
+        """See `ProcessGroup.allreduce_object`. Folds in the order of the ranks."""
         import torch
         import torch.distributed as dist
 
@@ -247,7 +249,7 @@ class HocketProcessGroup(ProcessGroup):
     Parameters
     ----------
     comm : hocket.Communicator
-        A world or a part of it, as from ``hocket.init()``.
+        A world or a part of it, such as the result of ``hocket.init()``.
     """
 
     def __init__(self, comm: Any) -> None:
@@ -272,9 +274,9 @@ class HocketProcessGroup(ProcessGroup):
         self._comm.all_reduce(array, op=ReductionOp(op).name.lower())
 
     def allreduce_object(self, obj: T, *, op: Callable[[T, T], T]) -> T:
-        """See `ProcessGroup.allreduce_object`. From the first rank to the last.
+        """See `ProcessGroup.allreduce_object`. Folds in the order of the ranks.
 
-        Objects that hocket cannot encode travel by pickle.
+        Objects that hocket cannot encode are pickled.
         """
         everybody = self._comm.all_gather_object(obj, allow_pickle=True)
         result: T = functools.reduce(op, everybody)

@@ -1,4 +1,4 @@
-"""Reshape: nvmath 0.9's name for `Redistribute`, from box to box."""
+"""Reshape: the name of `Redistribute` between boxes in nvmath 0.9."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ ReshapeOptions = RedistributeOptions
 
 
 class Reshape(Redistribute):
-    """A `Redistribute` of boxes.
+    """A `Redistribute` between boxes.
 
     Parameters
     ----------
     operand, options, stream
         As in `Redistribute`.
     input_box, output_box : Box
-        Which part of the whole this process holds, and which part it wants.
+        The part of the whole array that this process holds, and the part that it gets.
     """
 
     _name = "Reshape"
@@ -58,7 +58,7 @@ def reshape(
     options: Union[ReshapeOptions, dict[str, Any], None] = None,
     stream: Any = None,
 ) -> Any:
-    """Move an array from box to box, once; see `Reshape`."""
+    """Move an array once from box to box; see `Reshape`."""
     with Reshape(operand, input_box, output_box, options=options, stream=stream) as one:
         one.plan(stream)
         return one.execute(stream, sync_symmetric_memory=sync_symmetric_memory)

@@ -1,7 +1,7 @@
-"""tike.communicators over hocket: its names, its behaviour, on NumPy too.
+"""tike.communicators over hocket: its names and its behaviour, also with NumPy.
 
-If CuPy has GPUs, workers are GPUs and arrays CuPy's. If not, workers are virtual, with their own
-copies in host memory, and arrays are NumPy's.
+If CuPy has GPUs, workers are GPUs, and arrays are CuPy's. If it has none, workers are virtual: each
+has its own copies in host memory, and arrays are NumPy's.
 """
 
 from .comm import *

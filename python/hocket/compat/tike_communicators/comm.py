@@ -1,4 +1,4 @@
-"""tike.communicators.comm: many devices a process, and many processes."""
+"""tike.communicators.comm: many devices in each process, and many processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Comm", "MPIComm", "NoMPIComm", "ThreadPool"]
 class Comm:
     """A pool of workers in each of several processes.
 
-    Only one array of each process crosses to others, however many workers it has.
+    Each process sends only one array to the others, no matter how many workers it has.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Comm:
     Attributes
     ----------
     streams : list of list of stream
-        Two a worker, as tike 0.26 has them here and others in the pool.
+        Two streams for each worker. As in tike 0.26, these are not the pool's streams.
     """
 
     def __init__(
@@ -41,10 +41,10 @@ class Comm:
         pool: Any = ThreadPool,
         **kwargs: Any,
     ) -> None:
-        self.mpi = mpi()
-        self.use_mpi = isinstance(self.mpi, MPIComm)
-        self.pool = pool(gpu_count, **kwargs)
-        self.streams = self.pool.streams
+        self.mpi: Any = mpi()
+        self.use_mpi: bool = isinstance(self.mpi, MPIComm)
+        self.pool: Any = pool(gpu_count, **kwargs)
+        self.streams: Any = self.pool.streams
 
     def __enter__(self) -> Comm:
         self.mpi.__enter__()
@@ -56,7 +56,7 @@ class Comm:
         self.pool.__exit__(*error)
 
     def reduce(self, x: Sequence[Any], dest: str, s: int = 1, **kwargs: Any) -> Any:
-        """Add up x on a group of workers ("gpu") or in host memory ("cpu"); deprecated."""
+        """Add up x on a group of workers ("gpu"), or in host memory ("cpu"). Deprecated."""
         warnings.warn(
             "Comm.reduce is deprecated. Use Comm.pool.reduce_gpu or Comm.pool.reduce_cpu directly.",
             DeprecationWarning,
@@ -69,7 +69,8 @@ class Comm:
         raise ValueError("dest must be gpu or cpu.")
 
     def Allreduce_reduce_gpu(self, x: Sequence[Any]) -> list[Any]:
-        """The sum of all workers' and processes' x, on the first worker; a list of one."""
+        """Add up x over all workers and processes, on the first worker. Return a list of one array.
+        """
         total = self._sum_on_first(x)
         with self.pool.Device(self.pool.workers[0]):
             return [self.mpi.Allreduce(total)]
@@ -79,22 +80,24 @@ class Comm:
         return total
 
     def Allreduce_reduce_cpu(self, x: Sequence[Any]) -> Any:
-        """The sum of all workers' and processes' x, in host memory."""
+        """Add up x over all workers and processes, in host memory."""
         return self.mpi.Allreduce(self.pool.reduce_cpu(x))
 
     def Allreduce_mean(self, x: Sequence[Any], axis: Optional[int] = 0) -> Any:
-        """The mean of all workers' and processes' x along an axis, which is kept."""
+        """Return the mean of x over all workers and processes along an axis, which is kept."""
         with self.pool.Device(self.pool.workers[0]):
             here = sum(x0.size if axis is None or x0.ndim == 0 else x0.shape[axis] for x0 in x)
             everywhere = int(self.mpi.Allreduce(np.array(here)))
             return self.mpi.Allreduce(self.pool.reduce_mean(x, axis=axis) * (here / everywhere))
 
     def Allreduce(self, x: Sequence[Any], s: Optional[int] = None, **kwargs: Any) -> list[Any]:
-        """Add up x within groups of `s` workers, and over the processes; a new array a worker."""
+        """Add up x within groups of `s` workers, and over the processes. Each worker gets a new
+        array.
+        """
         sums = self.pool.allreduce(x, s)
         if self.mpi.size == 1:
             return list(sums)
-        # The workers of a group hold the same, so one worker of each group sends.
+        # The workers of a group hold equal arrays, so only one worker of each group sends.
         group = len(x) if s is None else s
         leaders = range(0, self.pool.num_workers, group)
         totals = []
@@ -112,7 +115,7 @@ class Comm:
         mode: Optional[str] = None,
         outer_edges: Optional[tuple[int, int]] = None,
     ) -> Any:
-        """See `ThreadPool.swap_edges`; with `outer_edges` between processes too."""
+        """See `ThreadPool.swap_edges`. With `outer_edges`, processes exchange edges, too."""
         across = self.mpi.comm if self.use_mpi and outer_edges is not None else None
         return self.pool.swap_edges(
             x=x,

@@ -1,4 +1,4 @@
-"""tike.communicators.mpi: MPIComm over a communicator of processes, with or without MPI."""
+"""tike.communicators.mpi: MPIComm over hocket's communicator, with or without MPI."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from typing import Any, Optional
 import numpy as np
 
 from ... import Communicator, init
-from ._module import array_module, is_on_gpu
+from ..._arrays.kinds import is_on_gpu
+from ._module import array_module
 
 __all__ = ["MPIComm", "MPIio", "NoMPIComm", "combined_shape"]
 
 
 def combined_shape(shapes: Sequence[tuple[int, ...]], axis: Optional[int] = 0) -> list[int]:
-    """The shape of arrays of `shapes` concatenated along `axis`; None: stacked on a new first one.
+    """Return the shape of arrays of `shapes` concatenated along `axis`. None stacks on a new first
+    axis.
 
     >>> combined_shape([(5, 2, 3), (1, 2, 3)], axis=0)
     [6, 2, 3]
@@ -39,15 +41,17 @@ class MPIio:
     size: int
 
     def MPIio_ptycho(self, scan: Any, *args: Any) -> tuple[Any, ...]:
-        """This process's stripe of the scan positions, along their first coordinate, and of args."""
+        """Return this process's stripe of the scan positions, along their first coordinate, and of
+        args.
+        """
         edges = np.linspace(scan[..., 0].min(), scan[..., 0].max(), self.size + 1)
-        edges[0] -= 1  # all points are inside
+        edges[0] -= 1  # so that the first stripe includes the lowest point
         edges[-1] += 1
         mask = np.logical_and(edges[self.rank] < scan[:, 0], scan[:, 0] <= edges[self.rank + 1])
         return (scan[mask], *(arg[mask] for arg in args))
 
     def MPIio_lamino(self, *args: Any, axis: int = 0) -> tuple[Any, ...]:
-        """This process's part of each array, cut along `axis`."""
+        """Return this process's part of each array, split along `axis`."""
         return tuple(np.array_split(arg, self.size, axis=axis)[self.rank] for arg in args)
 
 
@@ -58,11 +62,11 @@ def _require(sendbuf: Any, name: str) -> Any:
 
 
 class NoMPIComm(MPIio):
-    """A process by itself."""
+    """The communicator of a single process."""
 
     def __init__(self) -> None:
-        self.rank = 0
-        self.size = 1
+        self.rank: int = 0
+        self.size: int = 1
 
     def __enter__(self) -> Any:
         return self
@@ -71,43 +75,43 @@ class NoMPIComm(MPIio):
         pass
 
     def p2p(self, sendbuf: Any, src: int = 0, dest: int = 0, tg: int = 0, **_: Any) -> Any:
-        """The data."""
+        """Return the data."""
         return _require(sendbuf, "Send")
 
     def bcast(self, sendobj: Any, root: int = 0) -> Any:
-        """The object."""
+        """Return the object."""
         return sendobj
 
     def Bcast(self, sendbuf: Any, root: int = 0) -> Any:
-        """The data."""
+        """Return the data."""
         return _require(sendbuf, "Broadcast")
 
     def Gather(self, sendbuf: Any, axis: Optional[int] = 0, root: int = 0) -> Any:
-        """The data; with a new first axis where axis is None."""
+        """Return the data. If `axis` is None, it gets a new first axis."""
         sendbuf = _require(sendbuf, "Gather")
         return sendbuf[None, ...] if axis is None else sendbuf
 
     def Scatter(self, sendbuf: Any, src: int = 0) -> Any:
-        """The data."""
+        """Return the data."""
         return _require(sendbuf, "Scatter")
 
     def Allreduce(self, sendbuf: Any, op: Any = None) -> Any:
-        """The data."""
+        """Return the data."""
         return _require(sendbuf, "Allreduce")
 
     def Allgather(self, sendbuf: Any, axis: Optional[int] = 0) -> Any:
-        """The data; with a new first axis where axis is None."""
+        """Return the data. If `axis` is None, it gets a new first axis."""
         return self.Gather(_require(sendbuf, "Allgather"), axis)
 
 
 @functools.lru_cache(maxsize=None)
 def _world() -> Communicator:
-    """All processes of the job; joined once, by the first MPIComm."""
+    """Return the communicator of all processes of the job. The first MPIComm joins the job."""
     return init()
 
 
 def _op_name(op: Any) -> Any:
-    """hocket's name for None (the sum), a name, or an operator of mpi4py."""
+    """Return hocket's name of an operator: a name, an operator of mpi4py, or None for the sum."""
     if op is None or isinstance(op, str):
         return op or "sum"
     mpi = sys.modules.get("mpi4py.MPI")
@@ -120,20 +124,20 @@ def _op_name(op: Any) -> Any:
 
 
 class MPIComm(NoMPIComm):
-    """All processes of a job: those of `hocket run`, mpiexec, torchrun or Slurm, or a single one.
+    """All processes of a job: of `hocket run`, mpiexec, torchrun or Slurm, or a single process.
 
-    Arrays may lie on GPUs; no environment variable is needed for that.
+    Arrays may lie on GPUs; this needs no environment variable.
 
     Parameters
     ----------
     comm : hocket.Communicator, optional
-        Use a part of the job's processes.
+        A part of the job's processes. By default all processes.
     """
 
     def __init__(self, comm: Optional[Communicator] = None) -> None:
-        self.comm = _world() if comm is None else comm
-        self.rank = self.comm.rank
-        self.size = self.comm.size
+        self.comm: Communicator = _world() if comm is None else comm
+        self.rank: int = self.comm.rank
+        self.size: int = self.comm.size
 
     def _required(self, sendbuf: Any, name: str) -> Any:
         """Like `_require`, but tells the other processes of an error."""
@@ -142,9 +146,9 @@ class MPIComm(NoMPIComm):
         return _require(sendbuf, name)
 
     def p2p(self, sendbuf: Any, src: int = 0, dest: int = 1, tg: int = 0, **_: Any) -> Any:
-        """Send an array from one process to another, which gets it; the others get None.
+        """Send an array from one process to another, which returns it. Other processes return None.
 
-        At the receiver, `sendbuf` gives the shape and dtype of the message.
+        At the receiver, `sendbuf` gives only the shape and dtype of the message.
         """
         sendbuf = _require(sendbuf, "Send")
         if src == dest:
@@ -158,27 +162,30 @@ class MPIComm(NoMPIComm):
         return recvbuf
 
     def bcast(self, sendobj: Any, root: int = 0) -> Any:
-        """Send a Python object to all processes; what hocket cannot encode travels by pickle."""
+        """Send a Python object to all processes. Objects that hocket cannot encode are pickled."""
         return self.comm.broadcast_object(sendobj, root=root, allow_pickle=True)
 
     def Bcast(self, sendbuf: Any, root: int = 0) -> Any:
-        """Send an array to all processes. Each passes one of its shape and dtype."""
+        """Send an array to all processes. Each process passes an array of its shape and dtype."""
         sendbuf = self._required(sendbuf, "Broadcast")
         here = _contiguous(sendbuf) if self.rank == root else _new(sendbuf, sendbuf.shape)
-        if self.rank == root and not getattr(here, "flags", here).writeable:
+        # CuPy's flags do not have `writeable`, because its arrays are always writable.
+        if self.rank == root and not getattr(here.flags, "writeable", True):
             here = here.copy()
         self.comm.broadcast(here, root=root)
         return sendbuf if self.rank == root else here
 
     def Gather(self, sendbuf: Any, axis: Optional[int] = 0, root: int = 0) -> Any:
-        """Concatenate the processes' arrays at the root; None elsewhere."""
+        """Concatenate the processes' arrays at the root. Return None on other processes."""
         sendbuf = _check_axis(self._required(sendbuf, "Gather"), axis)
         shapes = self._shapes(sendbuf, axis)
         flat = self.comm.gather_v(_contiguous(sendbuf).reshape(-1), counts=_sizes(shapes), root=root)
         return _merge(flat, shapes, axis) if self.rank == root else None
 
     def Allgather(self, sendbuf: Any, axis: Optional[int] = 0) -> Any:
-        """Concatenate the processes' arrays, on all processes; they may differ along `axis`."""
+        """Concatenate the processes' arrays on all processes. They may differ in length along
+        `axis`.
+        """
         sendbuf = _check_axis(self._required(sendbuf, "Allgather"), axis)
         shapes = self._shapes(sendbuf, axis)
         flat = self.comm.all_gather_v(_contiguous(sendbuf).reshape(-1), counts=_sizes(shapes))
@@ -191,8 +198,8 @@ class MPIComm(NoMPIComm):
         return shapes
 
     def Scatter(self, sendbuf: Any, src: int = 0) -> Any:
-        """Split the array of `src` equally along its first axis; every process passes one of its
-        shape.
+        """Split the array of `src` equally along its first axis. Every process passes an array of
+        its shape.
         """
         sendbuf = self._required(sendbuf, "Scatter")
         if sendbuf.ndim == 0 or len(sendbuf) % self.size != 0:
@@ -205,7 +212,7 @@ class MPIComm(NoMPIComm):
         return part
 
     def Allreduce(self, sendbuf: Any, op: Any = None) -> Any:
-        """Reduce the processes' arrays to one, on all processes; a new array."""
+        """Reduce the processes' arrays on all processes. Return a new array."""
         sendbuf = self._required(sendbuf, "Allreduce")
         out = _new(sendbuf, sendbuf.shape)
         self.comm.all_reduce(_contiguous(sendbuf), out=out, op=_op_name(op))

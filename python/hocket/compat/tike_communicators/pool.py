@@ -18,9 +18,10 @@ __all__ = ["ThreadPool"]
 
 
 class ThreadPool(ThreadPoolExecutor):
-    """Workers that are threads, one a GPU; with NumPy virtual ones, with copies of their own.
+    """Workers that are threads, one for each GPU. With NumPy, workers are virtual, and have copies
+    of their own.
 
-    `submit` runs a call in a thread beside the workers, on the current device, as tike of 2021 does.
+    `submit` runs a call in a further thread, on the current device, as in tike of 2021.
 
     Parameters
     ----------
@@ -28,18 +29,18 @@ class ThreadPool(ThreadPoolExecutor):
         Number of workers, or the GPUs' numbers. GPUs that do not exist are left out, with a
         warning.
     xp : module, optional
-        numpy or cupy; by default cupy where it has GPUs.
+        numpy or cupy. By default cupy, if it has GPUs.
     device_count : int, optional
-        Number of devices; by default as CuPy says, with NumPy as many as are asked for.
+        Number of devices. By default CuPy's number of GPUs; with NumPy as many as the workers need.
 
     Raises
     ------
     ValueError
-        Less than one worker, or a missing device. On entering: the current device is not the first
-        worker's.
+        There is less than one worker, or a device is missing. Or on entering the context, the
+        current device is not the first worker's.
     """
 
-    #: Default mode of `swap_edges`: "blend", as today's tike, or "swap", as before.
+    #: Default mode of `swap_edges`: "blend" as in today's tike, or "swap" as in older tike.
     edge_mode = "blend"
 
     def __init__(
@@ -48,10 +49,10 @@ class ThreadPool(ThreadPoolExecutor):
         xp: Any = None,
         device_count: Optional[int] = None,
     ) -> None:
-        self.xp = array_module() if xp is None else xp
+        self.xp: Any = array_module() if xp is None else xp
         self._is_host = self.xp.__name__ == "numpy"
-        self.device_count = self._count(workers) if device_count is None else device_count
-        self.workers = self._choose(workers)
+        self.device_count: int = self._count(workers) if device_count is None else device_count
+        self.workers: tuple[int, ...] = self._choose(workers)
         if self._is_host:
             self._pool = DevicePool(len(self.workers))
             self.streams: list[list[Any]] = [[None, None] for _ in self.workers]
@@ -92,11 +93,11 @@ class ThreadPool(ThreadPoolExecutor):
 
     @property
     def num_workers(self) -> int:
-        """len(self.workers)"""
+        """The number of workers."""
         return len(self.workers)
 
     def Device(self, worker: int) -> Any:
-        """A context in which a worker's device is the current one."""
+        """Return a context in which a worker's device is the current device."""
         return nullcontext() if self._is_host else self.xp.cuda.Device(worker)
 
     # --- Life ---------------------------------------------------------------------------------
@@ -113,7 +114,7 @@ class ThreadPool(ThreadPoolExecutor):
         self.shutdown()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the workers; again is fine. Any other call afterwards is an error."""
+        """End the workers. It may be called again; any other call afterwards is an error."""
         super().shutdown(wait, cancel_futures=cancel_futures)
         self._pool.close()
 
@@ -131,7 +132,9 @@ class ThreadPool(ThreadPoolExecutor):
         workers: Optional[Sequence[int]] = None,
         **kwargs: Any,
     ) -> list[Any]:
-        """Call `func` once a worker, with one item of each iterable, on its device and stream."""
+        """Call `func` once for each worker, on its device and stream, with one item of each
+        iterable.
+        """
         chosen = [self._place(w) for w in (self.workers if workers is None else workers)]
         items = list(itertools.islice(zip(*iterables), len(chosen))) if iterables else None
         if items is None:
@@ -141,7 +144,7 @@ class ThreadPool(ThreadPoolExecutor):
     # --- Movement -----------------------------------------------------------------------------
 
     def bcast(self, x: Any, stride: int = 1) -> list[Any]:
-        """Copy x[i % stride] to worker i. A single array goes to all."""
+        """Copy x[i % stride] to worker i. A single array is copied to all workers."""
         if hasattr(x, "shape"):
             x = [x]
         _check_stride(stride, len(x))
@@ -153,8 +156,9 @@ class ThreadPool(ThreadPoolExecutor):
         return self._distribute(x, [i // stride for i in range(self.num_workers)])
 
     def _distribute(self, x: Sequence[Any], sources: Sequence[int]) -> list[Any]:
-        """Copy x[sources[i]] to worker i. A copy lies in memory as the array does: later sums over an axis
-        depend on it in their last bits."""
+        """Copy x[sources[i]] to worker i. A copy keeps the array's memory layout, because the last
+        bits of later sums along an axis depend on it.
+        """
         if _all_in_c_order(x):
             return self._pool.distribute(x, sources)
         return self._pool.map(lambda i: self.xp.array(x[i], copy=True, order="K"), sources)
@@ -164,7 +168,7 @@ class ThreadPool(ThreadPoolExecutor):
         return self.scatter(x, stride)
 
     def gather(self, x: Sequence[Any], worker: Optional[int] = None, axis: Optional[int] = 0) -> Any:
-        """Concatenate x on one worker; axis None makes a new first axis."""
+        """Concatenate x on one worker. If `axis` is None, stack x along a new first axis."""
         at = 0 if worker is None else self._place(worker)
         _check_axis(x, axis)
         if len(x) == self.num_workers and _all_in_c_order(x):
@@ -172,7 +176,7 @@ class ThreadPool(ThreadPoolExecutor):
         return self._pool.map(lambda: self._merge(x, axis), workers=[at])[0]
 
     def gather_host(self, x: Sequence[Any], axis: Optional[int] = 0) -> Any:
-        """Concatenate x in host memory; axis None makes a new first axis."""
+        """Concatenate x in host memory. If `axis` is None, stack x along a new first axis."""
         _check_axis(x, axis)
         if len(x) == self.num_workers:
             return self._pool.gather(x, worker=None, axis=axis)
@@ -180,7 +184,7 @@ class ThreadPool(ThreadPoolExecutor):
         return np.stack(hosted) if axis is None else np.concatenate(hosted, axis=axis)
 
     def all_gather(self, x: Sequence[Any], axis: Optional[int] = 0) -> list[Any]:
-        """Concatenate x on every worker; axis None makes a new first axis."""
+        """Concatenate x on every worker. If `axis` is None, stack x along a new first axis."""
         _check_axis(x, axis)
         if len(x) == self.num_workers and _all_in_c_order(x):
             return self._pool.all_gather(x, axis=axis)
@@ -199,9 +203,9 @@ class ThreadPool(ThreadPoolExecutor):
         workers: Optional[Sequence[int]] = None,
         worker: Optional[int] = None,
     ) -> Any:
-        """Add up x[i::stride], in order, on worker i; a list of one array a worker.
+        """Add up x[i::stride] in order, on worker i. Return a list with one array for each worker.
 
-        With `worker` (tike of 2021): all of x on that one, an array.
+        If `worker` is given (tike of 2021), add up all of x on that worker, and return an array.
         """
         if worker is not None:
             return self._add(x, [self._place(worker)], 1)[0]
@@ -233,14 +237,16 @@ class ThreadPool(ThreadPoolExecutor):
     def reduce_mean(
         self, x: Sequence[Any], axis: Optional[int] = 0, worker: Optional[int] = None
     ) -> Any:
-        """The mean of the concatenation along `axis`, which is kept."""
+        """Return the mean of x, concatenated along `axis`, which is kept."""
         at = self.workers[0] if worker is None else worker
         together = self.gather(x, worker=at, axis=axis)
         with self.Device(at):
             return self.xp.mean(together, keepdims=x[0].ndim > 0, axis=axis)
 
     def allreduce(self, x: Sequence[Any], stride: Optional[int] = None) -> list[Any]:
-        """Add up x within groups of `stride` neighbours; every worker gets its group's sum."""
+        """Add up x within groups of `stride` consecutive workers. Every worker gets its group's
+        sum.
+        """
         if self.num_workers == 1:
             return list(x)
         stride = len(x) if stride is None else stride
@@ -271,14 +277,15 @@ class ThreadPool(ThreadPoolExecutor):
         across: Any = None,
         outer_edges: tuple[int, int] = (0, 0),
     ) -> Sequence[Any]:
-        """Exchange [..., edges[i]:(edges[i] + overlap), :] between neighbours i - 1 and i, in place.
+        """Exchange [..., edges[i]:(edges[i] + overlap), :] between workers i - 1 and i, in place.
 
-        `mode` "blend": both get a linear cross-fade, as in today's tike. "swap": both get the
-        other's data, as tike's documentation says. By default `ThreadPool.edge_mode`.
+        With `mode` "blend", both workers get a linear cross-fade, as in today's tike. With "swap",
+        each gets the other's data, as tike's documentation says. The default is
+        `ThreadPool.edge_mode`.
 
-        Beyond tike: `across` is a communicator of processes. With it, the last worker of each
-        process also exchanges with the first of the next one. `outer_edges` are the edges towards
-        the previous and the next process.
+        tike does not have the following: `across` is a communicator of processes. With it, the last
+        worker of each process also exchanges with the first worker of the next process.
+        `outer_edges` are the edges towards the previous and the next process.
         """
         if overlap < 1:
             raise ValueError(f"Overlap for swap_edges cannot be less than 1: {overlap}")

@@ -1,4 +1,4 @@
-"""tike.communicators.stream: loading and computing at once, over `hocket.stream`."""
+"""tike.communicators.stream: loads and computes at the same time, over `hocket.stream`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, Optional
 
 from ... import stream as _stream
-from ._module import array_module, is_on_gpu
+from ..._arrays.kinds import is_on_gpu
+from ._module import array_module
 
 __all__ = [
     "stream_and_modify",
@@ -22,7 +23,7 @@ def _device() -> Literal["cpu", "cuda"]:
 
 
 def _finish() -> None:
-    """Results are ready on return."""
+    """Wait for the current stream, so that results are ready when the caller returns."""
     if _device() == "cuda":
         array_module().cuda.get_current_stream().synchronize()
 
@@ -37,7 +38,7 @@ def stream_and_reduce(
     *,
     chunk_size: int = 64,
 ) -> list[Any]:
-    """Add up the results of `f` for chunks of args: ``[sum(y) for y in zip(*f(chunks))]``."""
+    """Add up the results of `f` over all chunks of args: ``[sum(y) for y in zip(*f(chunks))]``."""
     sums = _stream.reduce(
         f,
         args,
@@ -117,7 +118,7 @@ def stream_and_modify_debug(
     *,
     chunk_size: int = 64,
 ) -> tuple[Any, ...]:
-    """`stream_and_modify` without streams: nothing is loaded ahead."""
+    """Do the same as `stream_and_modify` without streams: no chunk is loaded ahead."""
     xp = array_module()
     chosen = list(range(len(ind_args[0]))) if indices is None else list(indices)
     loaded = [xp.asarray(x[chosen]) for x in ind_args]
@@ -136,7 +137,7 @@ def stream_and_modify_debug2(
     lo: Optional[int] = None,
     hi: Optional[int] = None,
 ) -> None:
-    """`stream_and_modify2` without streams: nothing is loaded ahead."""
+    """Do the same as `stream_and_modify2` without streams: no chunk is loaded ahead."""
     xp = array_module()
     first = 0 if lo is None else lo
     last = len(ind_args[0]) if hi is None else hi

@@ -1,6 +1,6 @@
 // The part of MPI that shim.cc needs, in the binary interface that MPI 5.0 standardizes (chapter
-// "Application Binary Interface"). Handles are pointers, and the predefined ones are small numbers.
-// A shim that is compiled with this header works with any `libmpi_abi`, and its build needs no MPI.
+// "Application Binary Interface"). Handles are pointers; predefined handles are small numbers. A
+// shim that is compiled with this header works with any `libmpi_abi`, and its build needs no MPI.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,13 @@
-// The barrier: no rank's later work begins before all ranks' earlier work has ended.
+// The barrier. On each rank's stream, later work begins only after the earlier work of all ranks
+// has ended.
 #pragma once
 
 #include "engines/peer/kernels/block.h"
 
 namespace hocket::engines::peer {
 
-// Uses one block. Each thread handles its own peers, so the block needs no synchronization.
+// Runs in one block. Each thread handles its own peers, so the threads of the block need not
+// synchronize.
 template <typename Machine>
 HOCKET_ANYWHERE void barrier(Machine& machine) {
   Block<Machine> block(machine);

@@ -1,33 +1,37 @@
 // The operations that the blocks of all kernels share: open and save the counters of their links,
 // wait for peers, announce data, give back slots.
 //
-// The protocols are templates over a policy, Machine. It is one thread block on a GPU, or a few
-// host threads that emulate one; see cuda_machine.cuh and tests/conformance. It provides
+// The protocols are templates over a policy, Machine. A Machine is one thread block on a GPU, or a
+// few host threads that emulate a block; see cuda_machine.cuh and tests/conformance. It provides
 //
-//   thread(), threads(), channel(), channels()    numbers and counts
-//   role()                                        number among the blocks of a channel
-//   kWide                                         one thread exists for each place of a small call
+//   thread(), threads(), channel(), channels()    this thread's number, and the counts
+//   role()                                        this block's number among those of its channel
+//   kWide                                         true: a small call has one thread for each vector
 //   params()                                      the Parameters of the launch
-//   shared()                                      a Counters that the block shares
+//   shared()                                      the Counters that the threads of a block share
 //   sync_or(bool)                                 block barrier; true if any thread passed true
-//   load_packet, store_packet                     access as a whole, in any order
-//   first_lane(), next_lane(i)                    lanes that this thread emulates: all of a line
-//   all_lanes(bool), of_all_lanes(bits)           synchronize a warp; whether all passed true;
-//                                                 the bits that any lane passed
-//   load_line_packet(at, lane, flag)              load a LinePacket; store_packet stores one: all
-//                                                 lanes of a line do so at once, or in their order
-//   load_staged(at), store_staged(at, vector)     a chunk's vectors: loaded here, stored to a peer
-//   work_out(values...)                           compute into registers now, not at the first use
-//   await_previous()                              wait for earlier work of the stream; before it,
-//                                                 only parameters are accessed
+//   load_packet, store_packet                     access a packet as a whole, without other order
+//   first_lane(), next_lane(i)                    iterate over the lanes that this thread emulates;
+//                                                 a host thread emulates all lanes of a line
+//   all_lanes(bool)                               synchronize a warp; true if all passed true
+//   of_all_lanes(bits)                            synchronize a warp; the OR of all lanes' bits
+//   load_line_packet(at, lane, flag)              load a LinePacket. All lanes of a line load and
+//                                                 store their packets together, or in lane order
+//   load_staged(at), store_staged(at, vector)     load a vector of a chunk from this GPU's memory,
+//                                                 store a vector of a chunk to a peer
+//   work_out(values...)                           compute values into registers now, not later
+//   await_previous()                              wait for the earlier work of the stream. Before
+//                                                 this call a kernel reads only its parameters
 //   load_link(link)                               load an OpenLink at the start, as a whole
 //   load_flag(flag)                               load the flag that is_dead() reads
-//   load_acquire(word), store_release(word, v)    counters
-//   load_credit(word), store_credit(word, v)      before stores to a slot; after loads from it,
-//                                                 whose values have been used
-//   fence()                                       order before this thread's later stores
-//   let_next_begin()                              no more waits for peers: the stream's next kernel
-//                                                 may be launched, and waits for this one's end
+//   load_acquire(word), store_release(word, v)    access counters that announce data
+//   load_credit(word)                             load a credit, before stores to a slot
+//   store_credit(word, v)                         store a credit, after loads from a slot whose
+//                                                 values have been used
+//   fence()                                       order earlier stores before later stores
+//   let_next_begin()                              this kernel no longer waits for peers: allow the
+//                                                 launch of the stream's next kernel, which waits
+//                                                 for this kernel's end
 //   is_dead()                                     whether a kernel of this group gave up
 //   look(missing)                                 periodic check during a wait; true: give up
 #pragma once
@@ -39,39 +43,41 @@
 
 namespace hocket::engines::peer {
 
-// One lane's packet of a line, and the line's flag as this lane sees it.
+// The packet of one lane in a line, and the flag of the line as this lane sees it.
 struct LinePacket {
   Packet packet;
   std::uint32_t flag;
 };
 
-// A chunk to move. It may be empty.
+// A chunk to move, which may be empty.
 struct Move {
   const std::byte* from;
   std::byte* to;
   std::uint32_t bytes;
 };
 
-// The state of a block while a kernel runs. The thread that keeps peer j writes the entries of peer
-// j, and the others read its results.
+// The state of a block while a kernel runs. For each peer j, one thread of the block *keeps* the
+// counters: only this thread writes the entries of peer j. The other threads read them after a
+// block barrier.
 struct Counters {
   std::uint64_t sent[kMaxPeers];
   std::uint64_t received[kMaxPeers];
-  std::uint64_t credit[kMaxPeers];  // as last seen
-  // For chunks, in the current round.
+  std::uint64_t credit[kMaxPeers];  // the peer's credit when it was last read
+  // Only for protocols by chunks, in the current round.
   Move puts[kMaxPeers];
   Move takes[kMaxPeers];
-  const std::byte* sources[kMaxPeers];  // slots of data that is reduced here; null: none from this
-                                        // peer
-  std::byte* targets[kMaxPeers];        // targets of the result; null: not to this peer
+  const std::byte* sources[kMaxPeers];  // slots with the peers' data to reduce; null: the peer is
+                                        // no source
+  std::byte* targets[kMaxPeers];        // where to write the result at each peer; null: the peer
+                                        // gets no result
 };
 
-// The counters that a kernel needs from a link at its start.
+// The counters of a link that a kernel needs at its start.
 struct OpenLink {
   std::uint64_t sent, received, credit;
 };
 
-// Number of unsuccessful polls between two checks of `look`.
+// Number of unsuccessful polls between two calls of `look`.
 inline constexpr std::uint32_t kPollsBetweenLooks = 128;
 
 // One thread's view of its block. `failed` says that this thread has given up.
@@ -79,17 +85,18 @@ template <typename Machine>
 struct Block {
   Machine& m;
   const typename Machine::Parameters& p;
-  int in, out;  // the lanes of incoming and outgoing data
+  int in, out;  // the lanes (see layout.h) of incoming and outgoing data
   bool failed = false;
   std::uint32_t polls = 0;
-  std::uint32_t polls_together = 0;  // the same number in all lanes of a warp
+  std::uint32_t polls_together = 0;  // the same value in all lanes of a warp
 
   HOCKET_ANYWHERE explicit Block(Machine& machine)
       : Block(machine, machine.params().lane, machine.params().lane) {}
   HOCKET_ANYWHERE Block(Machine& machine, int in_lane, int out_lane)
       : m(machine), p(machine.params()), in(in_lane), out(out_lane) {}
 
-  // Calls act(j) for each peer j whose counters this thread keeps. On a GPU there is at most one.
+  // Calls act(j) for each peer j whose counters this thread keeps. A thread of a GPU keeps at most
+  // one peer.
   template <typename Act>
   HOCKET_ANYWHERE void for_kept(const Act& act) {
     if constexpr (Machine::kWide) {
@@ -105,7 +112,8 @@ struct Block {
     return Machine::kWide ? j == m.thread() : j % m.threads() == m.thread();
   }
 
-  // Return the links of incoming and outgoing data, here and at the peer.
+  // Return the link of incoming or outgoing data, in this rank's area (`here`) or in the area of
+  // peer j (`there`).
   HOCKET_ANYWHERE Link* in_here(int j) const { return p.here(in, m.channel(), j); }
   HOCKET_ANYWHERE Link* in_there(int j) const { return p.there(in, m.channel(), j); }
   HOCKET_ANYWHERE Link* out_here(int j) const { return p.here(out, m.channel(), j); }
@@ -116,7 +124,7 @@ struct Block {
   HOCKET_ANYWHERE Packet* packets_from(int j, std::uint64_t step) const {
     return reinterpret_cast<Packet*>(p.packets_from(m.channel(), j, step));
   }
-  HOCKET_ANYWHERE std::uint32_t out_slots() const { return chunk_slots(out); }  // of chunks
+  HOCKET_ANYWHERE std::uint32_t out_slots() const { return chunk_slots(out); }
   HOCKET_ANYWHERE std::byte* chunk_to(int j) const {
     return p.chunk_to(out, m.channel(), j, m.shared().sent[j]);
   }
@@ -124,27 +132,30 @@ struct Block {
     return p.chunk_from(in, m.channel(), j, m.shared().received[j]);
   }
 
-  // Must be called after each unsuccessful poll. Returns true to give up.
+  // Must be called after each unsuccessful poll. `missing` has one bit for each peer that this
+  // thread waits for. Returns true if the thread must give up.
   HOCKET_ANYWHERE bool gives_up(std::uint32_t missing) {
     if (++polls % kPollsBetweenLooks != 0) return false;
     failed = m.look(missing);
     return failed;
   }
 
-  // Does the same for a warp, whose lanes wait together.
+  // Must be called by all lanes of a warp after each unsuccessful poll, if the lanes wait together.
+  // All lanes get the same result.
   HOCKET_ANYWHERE bool gives_up_together(std::uint32_t missing) {
     if (++polls_together % kPollsBetweenLooks != 0) return false;
     failed = !m.all_lanes(!m.look(m.of_all_lanes(missing)));
     return failed;
   }
 
-  // --- Counters: the threads that keep them do the work, and the others do nothing. A thread that
-  // needs the result of all calls meet().
+  // --- Counters. All threads of a block call these functions, but only the threads that keep
+  // counters do the work. A block that needs the result calls meet() afterwards.
 
-  // Synchronizes the block. Returns false if any thread has given up; then all do.
+  // Synchronizes the block. Returns false if any thread has given up; then all threads must end.
   HOCKET_ANYWHERE bool meet() { return !m.sync_or(failed); }
 
-  // Opens both directions of one lane.
+  // Opens both directions: loads the counters, and gives the credit that the previous kernel did
+  // not give. Both directions must be on the same lane.
   HOCKET_ANYWHERE void open() {
     for_kept([&](int j) {
       const OpenLink link = m.load_link(in_here(j));
@@ -155,11 +166,12 @@ struct Block {
       m.shared().credit[j] = link.credit;
     });
   }
+  // Stores the counters of both directions for the next kernel.
   HOCKET_ANYWHERE void save() {
     save_in();
     save_out();
   }
-  // Opens one direction. Other blocks may use the other one.
+  // Open or save only one direction. A different block may use the other direction.
   HOCKET_ANYWHERE void open_in() {
     for_kept([&](int j) {
       const std::uint64_t received = in_here(j)->own.received;
@@ -182,15 +194,16 @@ struct Block {
     for_kept([&](int j) { out_here(j)->own.sent = m.shared().sent[j]; });
   }
 
-  // Waits until the step `ahead` from now may be written to each peer j with `which(j)`, which has
-  // `slots` slots.
+  // Waits until this rank may write step sent + `ahead` to each peer j with `which(j)`. The link
+  // has `slots` slots.
   template <typename Which>
   HOCKET_ANYWHERE void reserve(std::uint64_t slots, std::uint64_t ahead, const Which& which) {
     for_kept([&](int j) {
       if (failed || !which(j)) return;
       const std::uint64_t step = m.shared().sent[j] + ahead;
       std::uint64_t credit = m.shared().credit[j];
-      // A peer may have consumed an empty step before it was sent.
+      // The credit may exceed the steps sent, because a peer may consume an empty step before this
+      // rank counts it as sent. So this is a comparison and not a subtraction.
       if (credit + slots > step) return;
       while ((credit = m.load_credit(&out_here(j)->peer.credit)) + slots <= step) {
         if (gives_up(1u << j)) return;
@@ -198,22 +211,23 @@ struct Block {
       m.shared().credit[j] = credit;
     });
   }
-  // Ends a step to each peer j with `which(j)`, and announces its chunk. The block must have met
-  // after writing it.
+  // Ends a step to each peer j with `which(j)`, and announces its chunk. The block must have called
+  // meet() after it wrote the chunk.
   template <typename Which>
   HOCKET_ANYWHERE void announce(const Which& which) {
     for_kept([&](int j) {
       if (which(j)) m.store_release(&out_there(j)->peer.arrived, ++m.shared().sent[j]);
     });
   }
-  // Ends steps to each peer j with `which(j)`. Packets announce themselves.
+  // Ends `steps` steps of packets to each peer j with `which(j)`. Nothing is announced, because
+  // packets contain their flags.
   template <typename Which>
   HOCKET_ANYWHERE void count_sent(std::uint64_t steps, const Which& which) {
     for_kept([&](int j) {
       if (which(j)) m.shared().sent[j] += steps;
     });
   }
-  // Waits for the chunks of each peer j with `which(j)`.
+  // Waits for the next chunk of each peer j with `which(j)`.
   template <typename Which>
   HOCKET_ANYWHERE void await(const Which& which) {
     for_kept([&](int j) {
@@ -224,8 +238,9 @@ struct Block {
       }
     });
   }
-  // Ends a step from each peer j with `which(j)` that all threads have read. The slot is given back
-  // now, or by the next kernel if this was the last step of the call.
+  // Ends a step from each peer j with `which(j)`, after all threads have read its chunk. Gives the
+  // slot back to the peer, unless `last` says that this was the last step of the call. Then the
+  // next kernel gives it back.
   template <typename Which>
   HOCKET_ANYWHERE void give_back(bool last, const Which& which) {
     for_kept([&](int j) {
@@ -236,7 +251,8 @@ struct Block {
       if (!last) m.store_credit(&in_there(j)->peer.credit, received);
     });
   }
-  // Does the same for `steps` steps of packets. It clears their slots when a sweep is due.
+  // Ends `steps` steps of packets from each peer j with `which(j)`, and gives their slots back; see
+  // give_back.
   template <typename Which>
   HOCKET_ANYWHERE void give_back_packets(bool last, std::uint64_t steps, const Which& which) {
     for_kept([&](int j) {
@@ -248,7 +264,7 @@ struct Block {
     });
   }
 
-  // Opens this rank's arrays to each peer j with `which(j)`, which may then write to them.
+  // Allows each peer j with `which(j)` to write to this rank's arrays in this call.
   template <typename Which>
   HOCKET_ANYWHERE void open_arrays(const Which& which) {
     for_kept([&](int j) {
@@ -271,8 +287,9 @@ struct Block {
     });
   }
 
-  // Clears the packet slots of steps from `step` on, which were consumed, when a sweep is due. A
-  // slot may not have been written for a long time.
+  // Clears the packet slots of the `steps` steps from `step` on if a sweep is due; see kSweepEvery.
+  // The steps must have been consumed. This is needed because a place in a slot may keep an old
+  // flag for a long time if no packet is written there.
   HOCKET_ANYWHERE void sweep_now_and_then(int j, std::uint64_t step, std::uint64_t steps) {
     if (step % kSweepEvery >= kSweepFor) return;
     HOCKET_KEEP_LOOP

@@ -1,15 +1,16 @@
-// Groups and bundles: the packets that a warp sends at once, and one lane's part of them.
+// Groups and bundles. A *group* is the packets that a warp sends together. A *bundle* is one lane's
+// part of a group. In this file a lane is a lane of a warp.
 //
-// The lanes of a warp write adjacent packets. Eight of them fill a line of 128 bytes, which moves
-// as a whole. A line has one flag, in the packet of its last lane, so that packet has room for only
-// half a vector. Two rows of packets form a pair. The first 32 vectors of a pair belong to one lane
-// each, in its first row. The other 28 vectors lie in the second row of the lanes that do not end a
-// line. A lane that ends a line puts the second half of its vector into the second row. (NCCL's
-// protocol LL128 has a similar layout.)
+// The lanes of a warp write adjacent packets. The packets of eight lanes fill a *line* of 128
+// bytes, which moves as a whole. A line has one flag, in the packet of its last lane. So this
+// packet has room for only half a vector. Two *rows* of packets form a *pair*, which holds 60
+// vectors. Each lane puts one of the first 32 vectors into the first row. The 28 lanes that do not
+// end a line put the other vectors into the second row. A lane that ends a line puts the second
+// half of its vector into the second row. (NCCL's protocol LL128 has a similar layout.)
 //
-//   lane         0  1  ...  6  7 (ends line)      8 ...
-//   first row    v0 v1 ...  v6 half of v7 + flag  v8 ...
-//   second row   v32 v33 .. v38 rest of v7 + flag v39 ...
+//   lane         0    1    ...  6    7 (ends a line)      8    ...
+//   first row    v0   v1   ...  v6   half of v7 + flag    v8   ...
+//   second row   v32  v33  ...  v38  rest of v7 + flag    v39  ...
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@
 
 namespace hocket::engines::peer {
 
-// Consecutive vectors of an array. It may be empty.
+// Consecutive vectors of an array. A strip may be empty.
 struct Strip {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
@@ -36,7 +37,7 @@ HOCKET_ANYWHERE Strip strip_of(const CutArray& part, int channel, std::uint32_t 
   const std::uint32_t most = kGroupsOfSlot * kVectorsOfGroup;
   return {first, end - first < most ? end - first : most};
 }
-// Returns the vectors of a strip that belong to one group.
+// Returns the part of a strip that one warp sends together. `group` counts such parts from 0.
 HOCKET_ANYWHERE Strip group_of(const Strip& strip, std::uint32_t group) {
   const std::uint32_t before = group * kVectorsOfGroup;
   if (before >= strip.count) return {};
@@ -54,13 +55,13 @@ struct GroupLane {
     const std::uint32_t second = kLanesOfGroup + number - number / kLanesOfLine;
     return row / 2 * kVectorsOfPair + (row % 2 == 0 ? number : second);
   }
-  // Returns whether that vector exists in a group of `count` vectors.
+  // Returns whether this lane has a vector in a row, in a group of `count` vectors.
   HOCKET_ANYWHERE bool has(std::uint32_t row, std::uint32_t count) const {
     return (row % 2 == 0 || !ends_line()) && vector(row) < count;
   }
 };
 
-// One lane's vectors of a group. Rows that the lane does not have are not used.
+// One lane's vectors of a group. Rows in which the lane has no vector are not used.
 struct Bundle {
   Vector row[kRows];
 };
@@ -69,7 +70,7 @@ struct PackedBundle {
   LinePacket row[kRows];
 };
 
-// Returns whether all vectors exist and are aligned, which is common for large arrays.
+// Returns whether all vectors of a group exist and are aligned, as in most groups of large arrays.
 HOCKET_ANYWHERE bool is_plain(const CutArray& part, const Strip& group) {
   const std::uint64_t end = std::uint64_t{group.first + kVectorsOfGroup} * kVectorBytes;
   return group.count == kVectorsOfGroup && end <= part.bytes && is_plain(part.at, 0);
@@ -115,8 +116,8 @@ HOCKET_ANYWHERE void store_bundle(const CutArray& part,
   }
 }
 
-// Sends a bundle, by all lanes of a warp. `slot` is the lane's first packet in its group, which has
-// `count` vectors.
+// Sends a bundle. All lanes of a warp call it together. `slot` is the lane's first packet in the
+// group, and `count` the number of vectors in the group.
 template <typename Machine>
 HOCKET_ANYWHERE void send_bundle(Machine& m,
                                  Packet* slot,
@@ -124,7 +125,7 @@ HOCKET_ANYWHERE void send_bundle(Machine& m,
                                  GroupLane lane,
                                  std::uint32_t flag,
                                  const Bundle& bundle) {
-  m.all_lanes(true);  // so that their stores are adjacent
+  m.all_lanes(true);  // so that all lanes store at the same time, which makes whole lines
   HOCKET_UNROLL
   for (std::uint32_t r = 0; r < kRows; ++r) {
     if (r / 2 * kVectorsOfPair >= count) continue;
@@ -138,8 +139,8 @@ HOCKET_ANYWHERE void send_bundle(Machine& m,
   }
 }
 
-// Reads a bundle without waiting. For rows that do not exist it reads another row, so that no
-// branch separates the loads.
+// Reads a bundle without waiting for it. In place of a row that does not exist, it reads a
+// different row, so that no branch separates the loads.
 template <typename Machine>
 HOCKET_ANYWHERE PackedBundle peek_bundle(
     Machine& m, const Packet* slot, std::uint32_t count, GroupLane lane, std::uint32_t flag) {
@@ -151,10 +152,12 @@ HOCKET_ANYWHERE PackedBundle peek_bundle(
   }
   return packed;
 }
+// Returns whether all rows of a bundle have arrived.
 HOCKET_ANYWHERE bool is_there(const PackedBundle& packed, std::uint32_t flag) {
   return packed.row[0].flag == flag && packed.row[1].flag == flag && packed.row[2].flag == flag &&
          packed.row[3].flag == flag;
 }
+// Returns the lane's vector in a row.
 HOCKET_ANYWHERE Vector row_of(const PackedBundle& packed, std::uint32_t row, GroupLane lane) {
   const Packet& packet = packed.row[row].packet;
   if (!lane.ends_line()) {
@@ -170,9 +173,10 @@ HOCKET_ANYWHERE Bundle unpacked(const PackedBundle& packed, GroupLane lane) {
   return bundle;
 }
 
-// Waits for one group of all peers j with counts(j) > 0 vectors, by all lanes of a warp. The group
-// lies at `packet` in the slots of step received + `ahead`. The places of other peers are read too,
-// so that no branch separates the loads. Returns false if it gave up.
+// Waits for one group from each peer j with counts(j) > 0 vectors. All lanes of a warp call it
+// together. The group lies at `packet` in the slot of step received + `ahead`. The slots of the
+// other peers are read, too, so that no branch separates the loads. Returns false if the warp gave
+// up.
 template <int kPeers, typename Machine, typename Counts>
 HOCKET_ANYWHERE bool collect(Block<Machine>& block,
                              std::uint32_t packet,
@@ -192,7 +196,7 @@ HOCKET_ANYWHERE bool collect(Block<Machine>& block,
     flag[j] = flag_of(step);
   }
   while (true) {
-    m.all_lanes(true);  // so that their loads are adjacent
+    m.all_lanes(true);  // so that all lanes load at the same time, which reads whole lines
     HOCKET_UNROLL
     for (int j = 0; j < kPeers; ++j) packed[j] = peek_bundle(m, slot[j], counts(j), lane, flag[j]);
     std::uint32_t missing = 0;
@@ -205,7 +209,8 @@ HOCKET_ANYWHERE bool collect(Block<Machine>& block,
   }
 }
 
-// Does the same for one peer.
+// Waits for one group of `count` vectors from one peer, in the slot of the next step. Returns false
+// if the warp gave up.
 template <typename Machine>
 HOCKET_ANYWHERE bool collect_one(Block<Machine>& block,
                                  int peer,
@@ -224,7 +229,7 @@ HOCKET_ANYWHERE bool collect_one(Block<Machine>& block,
   }
 }
 
-// Combines the vectors of all ranks at one place: the peers' packets and this rank's own.
+// Combines the bundles of all ranks at the same position: the peers' packets and this rank's `own`.
 template <int kPeers, typename Fold, typename Told>
 HOCKET_ANYWHERE Bundle fold_bundles(const Told& p,
                                     const PackedBundle (&packed)[kPeers],

@@ -1,12 +1,12 @@
-// Chunks: parts of large arrays that whole blocks move.
+// Chunks: pieces of large arrays. All threads of a block move a chunk together.
 #pragma once
 
 #include "engines/peer/kernels/block.h"
 
 namespace hocket::engines::peer {
 
-// The bytes of a part that one channel moves in one round. `first` is a multiple of kVectorBytes.
-// It may be empty.
+// The bytes of a part that one channel moves in one round. `first` is a multiple of kVectorBytes. A
+// stretch may be empty.
 struct Stretch {
   std::uint64_t first = 0;
   std::uint32_t bytes = 0;
@@ -23,19 +23,21 @@ HOCKET_ANYWHERE Stretch stretch_of(const CutArray& part, int channel, std::uint3
 // Number of vectors that a thread keeps in flight.
 inline constexpr int kUnderWay = 8;
 
-// The threads of a block that move something together. `thread` is this thread's number among
-// `threads`. A value.
+// The threads of a block that move the same chunk. `thread` is this thread's number among the
+// `threads` threads of the team. A value.
 struct Team {
   std::uint32_t thread = 0;
   std::uint32_t threads = 1;
 };
+// Returns the team of all threads of a block.
 template <typename Machine>
 HOCKET_ANYWHERE Team whole(const Machine& m) {
   return {static_cast<std::uint32_t>(m.thread()), static_cast<std::uint32_t>(m.threads())};
 }
 
-// Calls act(move, team) for moves[j], one for each peer; some may be empty. On a GPU the block's
-// warps divide the peers among themselves, so that they wait for all memory at the same time.
+// Calls act(move, team) for each moves[j] that is not empty. There is one move for each peer j. On
+// a GPU the block's warps divide the moves among themselves. So the accesses to all peers' memory
+// are in flight at the same time.
 template <typename Machine, typename Act>
 HOCKET_ANYWHERE void for_moves(const Block<Machine>& block, const Move* moves, const Act& act) {
   const int peers = block.p.peers;
@@ -64,8 +66,8 @@ HOCKET_ANYWHERE void for_moves(const Block<Machine>& block, const Move* moves, c
   }
 }
 
-// Calls store(i, load(i)) for each vector i of `bytes` bytes, in batches, so that many loads are in
-// flight.
+// Calls store(i, load(i)) for each vector i of `bytes` bytes. Works in batches, so that many loads
+// are in flight.
 template <typename Load, typename Store>
 HOCKET_ANYWHERE void for_vectors(Team team,
                                  std::uint32_t bytes,
@@ -85,8 +87,8 @@ HOCKET_ANYWHERE void for_vectors(Team team,
   }
 }
 
-// Calls `act` with a function that reads vectors of a user's array. Aligned and unaligned arrays
-// have separate code.
+// Calls `act` with a function that loads vectors of a user's array, or stores vectors to it.
+// Aligned and unaligned arrays have separate functions.
 template <typename Act>
 HOCKET_ANYWHERE void with_loads(const std::byte* from, std::uint32_t bytes, const Act& act) {
   if (is_plain(from, bytes)) {
@@ -108,7 +110,8 @@ HOCKET_ANYWHERE void with_stores(std::byte* to, std::uint32_t bytes, const Act& 
   }
 }
 
-// Copy from a user's array to a slot, from a slot to a user's array, and between users' arrays.
+// Copy a chunk: from a user's array to a slot (put), from a slot to a user's array (take), and
+// between users' arrays (copy).
 template <typename Machine>
 HOCKET_ANYWHERE void put_chunk(Machine& m, Team team, const Move& move) {
   with_loads(move.from, move.bytes, [&](const auto& load) {

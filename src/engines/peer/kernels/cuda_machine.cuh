@@ -7,14 +7,14 @@
 
 namespace hocket::engines::peer {
 
-// A value in every thread of a block.
+// Every thread of a block has a copy of it. A value.
 template <typename Given>
 class CudaMachine {
  public:
   using Parameters = Given;
   static constexpr bool kWide = true;
 
-  // `roles` is the number of blocks that share a channel.
+  // `roles` is the number of blocks in each channel.
   __device__ CudaMachine(const Parameters& params, Counters& shared, std::uint32_t roles = 1)
       : params_(params),
         shared_(shared),
@@ -33,8 +33,8 @@ class CudaMachine {
   __device__ Counters& shared() const { return shared_; }
   __device__ bool sync_or(bool value) const { return __syncthreads_or(value) != 0; }
 
-  // These are scalars of 128 bits, not vectors of four words, because only scalars are read and
-  // written as a whole.
+  // Packets are scalars of 128 bits and not vectors of four words, because a GPU reads and writes
+  // only scalars as a whole.
   __device__ Packet load_packet(const Packet* at) const {
     std::uint64_t low, high;
     asm volatile(
@@ -61,15 +61,15 @@ class CudaMachine {
         : "memory");
   }
 
-  // Lanes of a warp load and store adjacent packets, so eight of them make one access of 128 bytes.
-  // NVLink moves such an access as a whole. NCCL's protocol LL128 relies on this too.
+  // The lanes of a warp load and store adjacent packets, so eight lanes make one access of 128
+  // bytes. NVLink moves such an access as a whole. NCCL's protocol LL128 relies on this, too.
   __device__ std::uint32_t first_lane() const { return threadIdx.x; }
   __device__ std::uint32_t next_lane(std::uint32_t lane) const { return lane + blockDim.x; }
   __device__ bool all_lanes(bool value) const { return __all_sync(~0u, value) != 0; }
   __device__ std::uint32_t of_all_lanes(std::uint32_t bits) const {
     return __reduce_or_sync(~0u, bits);
   }
-  // Only the lane that ends the line reads a real flag. The others return `flag`.
+  // Only the lane that ends the line reads the line's flag. The other lanes return `flag`.
   __device__ LinePacket load_line_packet(const Packet* at,
                                          std::uint32_t lane,
                                          std::uint32_t flag) const {
@@ -77,7 +77,7 @@ class CudaMachine {
     return {packet, lane % kLanesOfLine == kLanesOfLine - 1 ? packet.flag : flag};
   }
 
-  // Bypasses the first-level cache, which does not see the stores of peers.
+  // Bypasses the GPU's first-level cache, which does not see the stores of peers.
   __device__ Vector load_staged(const std::byte* at) const {
     Vector v;
     asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -102,15 +102,15 @@ class CudaMachine {
   __device__ void store_release(std::uint64_t* word, std::uint64_t value) const {
     asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
   }
-  // Relaxed is enough. No later load needs an order, and stores wait for the branch that depends on
-  // this value.
+  // A relaxed load is enough. No later load must be ordered after it. The stores to the slot are
+  // ordered after it by the branch that depends on its value.
   __device__ std::uint64_t load_credit(const std::uint64_t* word) const {
     std::uint64_t value;
     asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
     return value;
   }
-  // Relaxed is enough. All loads of the slot have ended, because their values passed the preceding
-  // barrier. Stores need not have ended.
+  // A relaxed store is enough. All loads from the slot have ended, because their values were used
+  // before the preceding block barrier. Earlier stores need not have ended.
   __device__ void store_credit(std::uint64_t* word, std::uint64_t value) const {
     asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
   }
@@ -125,14 +125,14 @@ class CudaMachine {
   __device__ void work_out(Values&... values) const {
     (pin(values), ...);
   }
-  // The previous kernel on the stream may still run if it let this one start early.
+  // Waits for the end of the stream's previous kernel, which may have let this kernel start early.
   __device__ void await_previous() const {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
   }
 
-  // One access loads all, so that no load waits for another.
+  // Issues all loads together, so that no load waits for another one.
   __device__ OpenLink load_link(const Link* link) const {
     OpenLink opened;
     asm volatile(
@@ -160,11 +160,13 @@ class CudaMachine {
 
   static constexpr std::uint64_t kGivenUp = ~std::uint64_t{0};
   static constexpr std::uint64_t kSawAbort = 1;
-  static constexpr std::int64_t kBetweenTurns = 10'000;    // ns
-  static constexpr std::uint64_t kTellsAfter = 1'000'000;  // ns
+  // Nanoseconds between two reads of HostWords by any thread of this GPU.
+  static constexpr std::int64_t kBetweenTurns = 10'000;
+  // A thread that has waited for so many nanoseconds writes HostWords::waits.
+  static constexpr std::uint64_t kTellsAfter = 1'000'000;
 
-  // Parameters arrive one cache line at a time, with high latency, at their first use. Each warp
-  // loads another line, so that they arrive together.
+  // Parameters arrive at their first use, one cache line at a time, with high latency. So each warp
+  // loads a different line, and the lines arrive together.
   __device__ void fetch_params() const {
     constexpr unsigned kWordsOfLine = 16;
     constexpr unsigned kLines = sizeof(Parameters) / (kWordsOfLine * sizeof(std::uint32_t));
@@ -174,13 +176,14 @@ class CudaMachine {
     }
   }
 
-  // The host's words lie across a slow bus. So one waiting thread of this GPU reads and writes them
-  // periodically and informs the others. The function is not inlined, because a successful call
-  // never needs it.
+  // Checks whether this thread must give up its wait. HostWords lie across a slow bus. So only one
+  // waiting thread of this GPU accesses them at a time, every kBetweenTurns. The function is not
+  // inlined, because a call that does not wait long never needs it.
   //
-  // Returns the time since which this thread has observed the clock, or kGivenUp. The value is odd
-  // once the thread has seen the abort word. It gives up at the check after that, because data that
-  // a peer sent before it ended may have arrived since the last poll.
+  // `since` is the result of this thread's previous check, or 0 at the first check. Returns the
+  // time of the first check, or kGivenUp. The lowest bit of the time, kSawAbort, says that the
+  // thread has seen the abort word. The thread gives up only at the next check: before it, the
+  // thread polls once more for data that a peer sent before the abort.
   static __device__ __noinline__ std::uint64_t look_around(const Parameters& p,
                                                            std::uint64_t since,
                                                            std::uint32_t missing) {
@@ -230,7 +233,7 @@ class CudaMachine {
   const Parameters& params_;
   Counters& shared_;
   std::uint32_t roles_, channel_, role_;
-  std::uint64_t waiting_since_ = 0;  // 0: it has not read the clock
+  std::uint64_t waiting_since_ = 0;  // result of look_around; 0: no check yet
 };
 
 }  // namespace hocket::engines::peer

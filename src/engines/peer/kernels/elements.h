@@ -1,4 +1,4 @@
-// Conversions between the elements of a vector and the numbers to compute with.
+// Conversions between the elements of a vector and the wider numbers in which a reduction computes.
 #pragma once
 
 #include <bit>
@@ -12,14 +12,14 @@
 
 namespace hocket::engines::peer {
 
-// A pair of real and imaginary part.
+// A complex number.
 template <typename Real>
 struct Pair {
   Real real, imaginary;
 };
 
-// The number format in which elements of type T, stored as Stored, are computed. It follows
-// foundation/core/reduce.h.
+// Describes how a reduction handles elements of type T. They are stored as `Stored` and computed as
+// `Wide`. The choice is the same as in foundation/core/reduce.h.
 template <typename T>
 struct Number {
   using Stored = T;
@@ -54,7 +54,8 @@ struct Number<float8_e5m2> : CodedNumber<detail::Float8E5M2Format, std::uint8_t>
 template <>
 struct Number<float8_e4m3> : CodedNumber<detail::Float8E4M3Format, std::uint8_t> {};
 
-// GPUs convert 16-bit floats in hardware. The results are the same, except the payloads of NaNs.
+// GPUs convert 16-bit floats in hardware. The results are those of the code for hosts, except the
+// payloads of NaNs.
 #ifdef __CUDA_ARCH__
 template <>
 struct Number<float16> {

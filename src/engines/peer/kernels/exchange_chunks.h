@@ -1,5 +1,5 @@
-// Movement of large arrays: in chunks through the receivers' staging areas, or directly into
-// symmetric arrays.
+// Movement of large arrays. exchange_chunks moves them in chunks through the receivers' staging
+// areas. exchange_direct writes directly into symmetric arrays.
 #pragma once
 
 #include "engines/peer/kernels/chunks.h"
@@ -8,6 +8,7 @@ namespace hocket::engines::peer {
 
 namespace exchange_chunks_detail {
 
+// Copies this round's stretch of the part that this rank keeps.
 template <typename Machine>
 HOCKET_ANYWHERE void copy_kept(Block<Machine>& block, std::uint32_t round) {
   const CutArray& from = block.p.kept;
@@ -17,7 +18,7 @@ HOCKET_ANYWHERE void copy_kept(Block<Machine>& block, std::uint32_t round) {
   copy_chunk(whole(block.m), {from.at + stretch.first, to.at + stretch.first, stretch.bytes});
 }
 
-// Reads data once that goes to every peer.
+// Sends a chunk that goes to every peer: reads it once and writes it to all peers.
 template <typename Machine>
 HOCKET_ANYWHERE void put_same(Block<Machine>& block) {
   Machine& m = block.m;
@@ -27,7 +28,7 @@ HOCKET_ANYWHERE void put_same(Block<Machine>& block) {
   std::byte* to[kMaxPeers] = {};
   HOCKET_UNROLL
   for (int i = 0; i < kMaxPeers; ++i) {
-    // Starts with the right neighbour, so that the ranks do not all write to the same peer.
+    // Each rank starts with the next rank, so that the ranks do not all write to the same peer.
     const int j = static_cast<int>(block.p.rank) + i;
     if (i < peers) to[i] = m.shared().puts[j < peers ? j : j - peers].to;
   }
@@ -43,8 +44,9 @@ HOCKET_ANYWHERE void put_same(Block<Machine>& block) {
 
 }  // namespace exchange_chunks_detail
 
-// One block of a channel sends. Another receives and copies the part that stays. If the received
-// data may overwrite data to send, one block does both, and sends one round ahead.
+// A channel has two blocks: one block sends, the other one receives and copies the part that this
+// rank keeps. If received data may overwrite data to send, a single block does both, and sends one
+// round ahead of receiving.
 template <typename Machine>
 HOCKET_ANYWHERE void exchange_chunks(Machine& machine) {
   using namespace exchange_chunks_detail;
@@ -92,8 +94,9 @@ HOCKET_ANYWHERE void exchange_chunks(Machine& machine) {
   if (puts) block.save_out();
 }
 
-// Writes directly into the peers' arrays, direct[j], a whole channel at once. Each link has one
-// step, without a slot. The roles are the same.
+// Writes directly into the peers' arrays, direct[j]. The blocks of a channel have the same roles as
+// in exchange_chunks. A link has only one step, which uses no slot: the sender announces it when
+// all data of the channel is written.
 template <typename Machine>
 HOCKET_ANYWHERE void exchange_direct(Machine& machine) {
   using namespace exchange_chunks_detail;

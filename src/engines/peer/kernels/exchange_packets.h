@@ -1,4 +1,4 @@
-// Movement of medium-sized arrays: every rank sends packets directly to the receivers.
+// Movement of medium-sized arrays: every rank sends packets directly to the receivers' slots.
 #pragma once
 
 #include "engines/peer/kernels/bundles.h"
@@ -7,15 +7,15 @@ namespace hocket::engines::peer {
 
 namespace exchange_packets_detail {
 
-// One bundle for one peer, with one warp for each group. Groups of different peers follow each
-// other, because some peers may have none. It may be empty.
+// One thread's bundle to or from one peer. A warp handles a group of one peer. It may be empty.
 struct ThreadPart {
   int peer = 0;
-  std::uint32_t offset = 0;  // of its first packet in the slot
+  std::uint32_t offset = 0;  // position of the bundle's first packet in the slot
   GroupLane lane{};
   Strip group;
 };
 
+// Returns bundle `i` of a round. Bundles are numbered by peer, then by group, then by lane.
 template <typename Machine>
 HOCKET_ANYWHERE ThreadPart place_of(const Block<Machine>& block,
                                     const CutArray (&parts)[kMaxPeers],
@@ -24,7 +24,7 @@ HOCKET_ANYWHERE ThreadPart place_of(const Block<Machine>& block,
   const Params& p = block.p;
   const std::uint32_t lane = i % kLanesOfGroup;
   const std::uint32_t group = i / kLanesOfGroup % p.groups;
-  // Each rank starts with its right neighbour.
+  // Each rank starts with the next rank, so that the ranks do not all write to the same peer.
   std::uint32_t peer = i / kLanesOfGroup / p.groups + p.rank;
   if (peer >= p.peers) peer -= p.peers;
   return {static_cast<int>(peer),
@@ -33,7 +33,7 @@ HOCKET_ANYWHERE ThreadPart place_of(const Block<Machine>& block,
           group_of(strip_of(parts[peer], block.m.channel(), round), group)};
 }
 
-// Copies the part that stays, with all blocks.
+// Copies the part that this rank keeps, with all blocks of the launch.
 template <typename Machine>
 HOCKET_ANYWHERE void copy_kept(const Block<Machine>& block) {
   const CutArray& from = block.p.kept;
@@ -49,8 +49,8 @@ HOCKET_ANYWHERE void copy_kept(const Block<Machine>& block) {
 
 }  // namespace exchange_packets_detail
 
-// Blocks consist of whole warps. The same thread sends and receives at one place, so `send` and
-// `receive` of a peer may be one array.
+// Blocks consist of whole warps. The thread that sends the data at a position also receives the
+// data for it. So `send` and `receive` of a peer may be the same array.
 template <typename Machine>
 HOCKET_ANYWHERE void exchange_packets(Machine& machine) {
   using namespace exchange_packets_detail;
@@ -65,7 +65,7 @@ HOCKET_ANYWHERE void exchange_packets(Machine& machine) {
   for (std::uint32_t round = 0; round < p.rounds; ++round) {
     const auto sends = [&](int j) { return strip_of(p.send[j], m.channel(), round).count > 0; };
     const auto gets = [&](int j) { return strip_of(p.receive[j], m.channel(), round).count > 0; };
-    // The first bundle is loaded while the counters arrive.
+    // Load the first bundle while the loads of the counters are in flight.
     if (round > 0 && first < bundles) place = place_of(block, p.send, round, first);
     Bundle bundle = load_bundle(p.send[place.peer], place.group, place.lane);
     if (round == 0) block.open();

@@ -1,5 +1,5 @@
-// The kernels for up to HOCKET_PEER_RANKS ranks. Sums of some floats have specialized code, and all
-// other reductions share one kernel.
+// The kernels that reduce, and the small exchanges, for up to HOCKET_PEER_RANKS ranks. Sums of some
+// float types have specialized kernels. For each protocol, one kernel handles all other reductions.
 #include "engines/peer/kernels/cuda_machine.cuh"
 #include "engines/peer/kernels/reduce_chunks.h"
 #include "engines/peer/kernels/reduce_even.h"

@@ -1,7 +1,7 @@
 // The function attributes of code that is compiled for the host and for GPUs.
 //
-// HOCKET_ANYWHERE makes device code with nvcc, and host code with other compilers. nvcc compiles
-// nothing in this folder for the host.
+// A function with HOCKET_ANYWHERE is device code for nvcc, and host code for other compilers. nvcc
+// compiles no function of this folder for the host.
 #pragma once
 
 #ifdef __CUDACC__
@@ -18,8 +18,8 @@
 
 namespace hocket::engines::peer {
 
-// Tells the compiler that an address is in a GPU's global memory, which it cannot see for
-// parameters.
+// Tells nvcc that an address is in the GPU's global memory. nvcc cannot know this for addresses in
+// a kernel's parameters.
 HOCKET_ANYWHERE void assume_global([[maybe_unused]] const void* address) {
 #ifdef __CUDA_ARCH__
   __builtin_assume(__isGlobal(address));

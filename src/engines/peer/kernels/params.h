@@ -1,4 +1,5 @@
-// The parameters of a kernel: the group's memory and one call. They are values, passed by value.
+// The parameters of the kernels: the group's memory and the data of one call. They are values, and
+// a launch passes them by value.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +10,17 @@
 
 namespace hocket::engines::peer {
 
-// An array and its cut. Both ends of a link cut in the same way, because the cut depends only on
-// the bytes.
+// An array and its division among channels and rounds. Both ends of a link divide in the same way;
+// see cuts.h.
 //
-// As packets: channel c < channels has the groups [c * unit, (c + 1) * unit), kGroupsOfSlot in each
-// round. As chunks: chunk i, of `unit` bytes, belongs to channel i % channels and round i /
-// channels.
+// As packets: channel c < channels moves the groups [c * unit, (c + 1) * unit), kGroupsOfSlot of
+// them in each round. As chunks: chunk i has `unit` bytes; channel i % channels moves it in round
+// i / channels.
+//
+//   packets   | channel 0: unit groups       | channel 1: unit groups       | ...
+//             | round 0 | round 1 | ...      | round 0 | round 1 | ...      |
+//   chunks    | channel 0 | channel 1 | ... | channel 0 | channel 1 | ... |
+//             |<--------- round 0 --------->|<--------- round 1 --------->|
 struct CutArray {
   std::byte* at = nullptr;
   std::uint64_t bytes = 0;
@@ -26,20 +32,21 @@ struct CutArray {
 constexpr int peer_number(int rank, int among) noexcept { return rank < among ? rank : rank - 1; }
 constexpr int rank_of_peer(int peer, int among) noexcept { return peer < among ? peer : peer + 1; }
 
-// The links of a lane in the staging areas, as mapped here, equal for all calls. Addresses are
-// computed when they are needed: each cache line of parameters that a kernel reads costs a tenth of
-// a small call.
+// The parameters that are equal for all calls of a lane, above all the staging areas as this rank
+// maps them. Kernels compute the addresses of links and slots when they need them. Passing the
+// addresses would cost more: each cache line of parameters costs a tenth of the time of a small
+// call.
 struct LaneParams {
-  std::byte* staging = nullptr;           // this rank's
-  std::byte* staging_of[kMaxPeers] = {};  // the peers'; missing peers repeat one
+  std::byte* staging = nullptr;           // this rank's staging area
+  std::byte* staging_of[kMaxPeers] = {};  // the peers' areas; unused entries repeat the last one
   HostWords* host = nullptr;
-  std::uint64_t limit_ns = 0;  // limit of each wait; 0: none
+  std::uint64_t limit_ns = 0;  // time limit of each wait; 0: no limit
   std::uint8_t rank = 0;
   std::uint8_t peers = 0;
   std::uint8_t lane = kCollectives;
   std::uint8_t unused = 0;
-  std::uint32_t call = 0;  // see HostWords; the last member, so that all compilers place a derived
-                           // type's members alike
+  std::uint32_t call = 0;  // number of the call, for waiting_word. It is the last member, so that
+                           // all compilers place the members of derived types alike.
 
   HOCKET_ANYWHERE int size() const { return peers + 1; }
   HOCKET_ANYWHERE Header* header() const { return reinterpret_cast<Header*>(staging); }
@@ -51,7 +58,8 @@ struct LaneParams {
   HOCKET_ANYWHERE Link* there(int on, int channel, int j) const {
     return reinterpret_cast<Link*>(staging_of[j] + Layout::link(on, channel, number_at(j)));
   }
-  // Return the slots of data to and from peer j.
+  // Return the slot of a step to peer j, in the peer's staging area, and from peer j, in this
+  // rank's area.
   HOCKET_ANYWHERE std::byte* packets_to(int channel, int j, std::uint64_t step) const {
     return staging_of[j] + Layout::packets(size(), lane, channel, number_at(j), step);
   }
@@ -70,8 +78,9 @@ struct LaneParams {
   HOCKET_ANYWHERE int number_at(int j) const { return j < rank ? rank - 1 : rank; }
 };
 
-// The number of roles in a reduction by chunks with results for other ranks. One block sends, one
-// reduces and forwards, and one collects. Data is sent before results overwrite it.
+// The number of blocks in each channel of a reduction by chunks whose results go to other ranks.
+// One block sends, one reduces and forwards, and one collects results. A rank sends its data before
+// results overwrite it.
 inline constexpr std::uint32_t kWithResults = 3;
 
 // The data of a small call to or from one peer, with one vector in each thread.
@@ -80,23 +89,23 @@ struct SmallPiece {
   std::uint32_t bytes = 0;
 };
 
-// The parameters of a small call whose pieces lie at equal distances: all calls except v-forms and
-// sets of messages. They fill two cache lines.
+// The parameters of a small call whose pieces lie at equal distances. Such calls are all small
+// calls except v-forms and launches with several messages. The parameters fill two cache lines.
 struct SmallParams : LaneParams {
   FoldCode fold;
-  // One bit for each peer that this rank sends to or receives from. Reductions send to the ranks
-  // that reduce; `keeps` determines what they receive.
+  // One bit for each peer that this rank sends to or receives from. In reductions a rank sends to
+  // the ranks that reduce, and `receives` is not used: a rank that `keeps` receives from all peers.
   std::uint8_t sends = 0;
   std::uint8_t receives = 0;
-  // For exchanges: this rank's own piece is copied. For reductions: this rank reduces.
+  // In exchanges: this rank copies its own piece. In reductions: this rank reduces.
   std::uint8_t keeps = 0;
   std::byte* in = nullptr;
   std::byte* out = nullptr;
-  std::uint32_t in_bytes = 0, out_bytes = 0;    // of one piece
-  std::uint32_t in_stride = 0, out_stride = 0;  // from one rank's piece to the next; 0: there is
-                                                // one piece
+  std::uint32_t in_bytes = 0, out_bytes = 0;    // bytes of one piece
+  std::uint32_t in_stride = 0, out_stride = 0;  // bytes from one rank's piece to the next rank's;
+                                                // 0: there is only one piece
 
-  // Returns whether all outgoing data is the same.
+  // Returns whether this rank sends the same data to all peers.
   HOCKET_ANYWHERE bool has_one_source() const { return in_stride == 0; }
   HOCKET_ANYWHERE SmallPiece source() const { return {in, in_bytes}; }
   // Returns the target of this rank's part of a reduction.
@@ -109,14 +118,15 @@ struct SmallParams : LaneParams {
     const std::uint32_t bytes = (receives >> j & 1) != 0 ? out_bytes : 0;
     return {out + static_cast<std::size_t>(out_stride) * rank_at(j), bytes};
   }
-  // Return this rank's own part and its target.
+  // Return the piece that this rank keeps, and the place to which it copies the piece.
   HOCKET_ANYWHERE SmallPiece own() const {
     return {in + static_cast<std::size_t>(in_stride) * rank, keeps != 0 ? in_bytes : 0};
   }
   HOCKET_ANYWHERE SmallPiece own_to() const {
     return {out + static_cast<std::size_t>(out_stride) * rank, keeps != 0 ? in_bytes : 0};
   }
-  // Return one bit for each peer that gets data, or gives data, at a place in the pieces.
+  // Return one bit for each peer to which this rank gives data, or from which it takes data, at
+  // byte `place` of the pieces.
   HOCKET_ANYWHERE std::uint32_t gives(std::uint32_t place) const {
     return place < in_bytes ? sends : 0u;
   }
@@ -131,9 +141,10 @@ struct SmallParams : LaneParams {
 };
 static_assert(sizeof(SmallParams) == 128);
 
-// A reduction of whole vectors. Each rank reduces `part` vectors, and the last rank reduces the
-// rest, which is not empty. All parts have equal cuts: channel c has the groups [c * unit, (c + 1)
-// * unit) of each part, kGroupsOfSlot in each round.
+// The parameters of a reduction of whole, aligned vectors in equal parts. Each rank reduces `part`
+// vectors, and the last rank reduces the rest, which is not empty. All parts are divided alike:
+// channel c moves the groups [c * unit, (c + 1) * unit) of each part, kGroupsOfSlot of them in each
+// round.
 struct EvenParams : LaneParams {
   FoldCode fold;
   std::byte* in = nullptr;
@@ -141,8 +152,8 @@ struct EvenParams : LaneParams {
   std::uint32_t vectors = 0;
   std::uint32_t part = 0;
   std::uint32_t unit = 0;
-  // 2 for all_reduce: the results go to all ranks. 1 for reduce_scatter: `out` is then the address
-  // of the result minus the offset of this rank's part.
+  // 2 in an all_reduce, in which the results go to all ranks. 1 in a reduce_scatter; `out` is then
+  // the address of the result minus the offset of this rank's part.
   std::uint32_t hops = 0;
 
   HOCKET_ANYWHERE std::uint32_t rounds() const {
@@ -154,31 +165,33 @@ struct EvenParams : LaneParams {
 };
 static_assert(sizeof(EvenParams) == 128);
 
+// The parameters of all other calls.
 struct Params : LaneParams {
-  // For exchanges: the data to and from each peer. `kept` is copied to `kept_to`.
+  // In exchanges: the data to and from each peer. This rank copies `kept` to `kept_to`.
   //
-  // For reductions: send[j] is this rank's data of the part that peer j reduces, and `kept` its
-  // data of its own part. receive[j] is the target of peer j's result, and kept_to the target of
-  // its own result.
+  // In reductions: send[j] is this rank's data for the part that peer j reduces, and `kept` its
+  // data for the part that it reduces itself. receive[j] is the target for the result of peer j,
+  // and `kept_to` the target for this rank's own result.
   CutArray send[kMaxPeers] = {};
   CutArray receive[kMaxPeers] = {};
   CutArray kept;
   CutArray kept_to;
-  // The address at the peer of the data that it receives from this rank, if peers' arrays are
-  // written directly.
+  // If this rank writes directly into the peers' arrays: the address in the array of each peer for
+  // the data from this rank.
   std::byte* direct[kMaxPeers] = {};
   std::uint32_t rounds = 0;   // largest number of rounds of any part in any channel
-  std::uint32_t roles = 1;    // chunks: number of blocks that share a channel; 1 to kWithResults
+  std::uint32_t roles = 1;    // chunks: number of blocks in each channel, 1 to kWithResults
   std::uint32_t groups = 0;   // packets: largest number of groups of any part in a round
-  std::uint32_t same = 0;     // not 0: all of `send` are one array
-  std::uint32_t enter = 0;    // not 0: `direct` is used
+  std::uint32_t same = 0;     // not 0: all entries of `send` are the same array
+  std::uint32_t enter = 0;    // not 0: results go directly to the peers' arrays, by `direct`
   std::uint32_t forward = 0;  // one bit for each peer that gets the result of this rank's part
-  // The ranks whose data a part consists of: one bit for each peer, and whether this rank is one.
+  // The ranks whose data this rank combines in its part: one bit for each peer, and 1 if this rank
+  // itself is a source.
   std::uint32_t sources = 0;
   std::uint32_t own_source = 0;
   FoldCode fold;
 
-  // Return the data as pieces of a small call.
+  // Return the data as pieces of a small call; see the functions of SmallParams.
   HOCKET_ANYWHERE bool has_one_source() const { return same != 0; }
   HOCKET_ANYWHERE SmallPiece source() const { return piece(send[0]); }
   HOCKET_ANYWHERE SmallPiece piece_to(int j) const { return piece(send[j]); }
@@ -202,7 +215,7 @@ struct Params : LaneParams {
     return peers;
   }
 };
-// Kernels take at most 4 KiB of parameters.
+// A kernel may have at most 4 KiB of parameters. The limit here is lower, because they cost time.
 static_assert(sizeof(Params) <= 1024);
 
 }  // namespace hocket::engines::peer

@@ -1,6 +1,6 @@
-// Reductions of large arrays that are cut into parts. Every rank sends its chunks of a part to the
-// rank that reduces it. That rank forwards the result to the ranks that want it. With one source,
-// this is the broadcast of a large array by relays.
+// Reductions of large arrays by chunks. The array is divided into parts, each of which one rank
+// reduces. Every rank sends its chunks of a part to this rank, which forwards the result to the
+// ranks that want it. With a single source, this is the broadcast of a large array by relays.
 #pragma once
 
 #include "engines/peer/kernels/chunks.h"
@@ -9,16 +9,16 @@ namespace hocket::engines::peer {
 
 namespace reduce_chunks_detail {
 
-// The sources and targets of a chunk. `plain`: all of it consists of whole, aligned vectors.
+// The sources and targets of a chunk to reduce.
 template <int kPeers>
 struct Route {
   const std::byte* from[kPeers + 1] = {};  // the sources, in rank order
   int sources = 0;
-  int own = -1;                // index among them of this rank's array, or -1
-  std::byte* out = nullptr;    // target on this rank; null: none
-  std::byte* to[kPeers] = {};  // slots or arrays of peers; null: not wanted
+  int own = -1;                // index of this rank's array in `from`; -1: it is no source
+  std::byte* out = nullptr;    // target in this rank's array; null: no target
+  std::byte* to[kPeers] = {};  // targets in peers' slots or arrays; null: the peer gets no result
   std::uint32_t bytes = 0;
-  bool plain = true;
+  bool plain = true;  // all sources and targets consist of whole, aligned vectors
 };
 
 template <int kPeers, typename Machine>
@@ -29,7 +29,8 @@ HOCKET_ANYWHERE Route<kPeers> route_of(const Block<Machine>& block, Stretch kept
   route.bytes = kept.bytes;
   const std::byte* own = p.kept.at + kept.first;
   if (p.own_source) route.plain = is_plain(own, kept.bytes);
-  // Iterates in rank order, so that the sources follow each other in that order.
+  // Collects the sources in rank order. The inner loop makes the index of `from` a constant, so
+  // that the array stays in registers.
   HOCKET_UNROLL
   for (int q = 0; q <= kPeers; ++q) {
     const int rank = static_cast<int>(p.rank);
@@ -58,7 +59,8 @@ HOCKET_ANYWHERE Route<kPeers> route_of(const Block<Machine>& block, Stretch kept
   return route;
 }
 
-// Reduces the vectors `i`, `i` + threads(), ... of a chunk. Up to kBatch of them are in flight.
+// Reduces kBatch vectors of a chunk: `i`, i + threads(), i + 2 * threads() and so on, as far as
+// they exist. The loads of all of them are in flight together.
 template <bool kPlain, int kBatch, typename Fold, int kPeers, typename Machine>
 HOCKET_ANYWHERE void fold_places(Block<Machine>& block,
                                  const Route<kPeers>& route,
@@ -99,7 +101,7 @@ HOCKET_ANYWHERE void fold_places(Block<Machine>& block,
   }
 }
 
-// Reduces a chunk from this rank's array and the other ranks' slots.
+// Reduces a chunk from this rank's array and the slots with the peers' data.
 template <int kPeers, typename Fold, typename Machine>
 HOCKET_ANYWHERE void fold_chunk(Block<Machine>& block, Stretch kept) {
   const Route<kPeers> route = route_of<kPeers>(block, kept);
@@ -118,9 +120,14 @@ HOCKET_ANYWHERE void fold_chunk(Block<Machine>& block, Stretch kept) {
 
 }  // namespace reduce_chunks_detail
 
-// A pipeline of three stages: send; reduce and forward; collect results. Each stage is the role of
-// one block of a channel. Results have a lane of their own. Without results there are two blocks.
-// There is one block if results may overwrite data to send; it then sends one round ahead.
+// A pipeline of three stages. Each stage is the role of one block in each channel:
+//
+//   role 0   send this rank's data             lane kCollectives
+//   role 1   reduce, and forward the results   from kCollectives to kResults
+//   role 2   collect the results of peers      lane kResults
+//
+// If no results go to other ranks, a channel has only the first two blocks. If, in addition,
+// results may overwrite data to send, a channel has a single block, which sends one round ahead.
 template <int kPeers, typename Fold, typename Machine>
 HOCKET_ANYWHERE void reduce_chunks(Machine& machine) {
   Machine& m = machine;

@@ -1,7 +1,7 @@
-// all_reduce in two hops and reduce_scatter in one, for arrays that consist of whole, aligned
-// vectors. It makes the same packets in the same slots as reduce_packets.h, so each rank may use
-// either. Equal parts need fewer instructions in each thread, and these take most of the time of
-// such a call.
+// all_reduce in two hops and reduce_scatter in one hop, for arrays that consist of whole, aligned
+// vectors in equal parts. A rank sends the same packets in the same slots as in reduce_packets.h.
+// So some ranks may use this code while others use the code there. Equal parts need fewer
+// instructions in each thread. The instructions take most of the time of such a call.
 #pragma once
 
 #include "engines/peer/kernels/bundles.h"
@@ -10,13 +10,13 @@ namespace hocket::engines::peer {
 
 namespace reduce_even_detail {
 
-// One thread's bundle of each part: a lane of a group.
+// One thread's position in every part: a lane of a group.
 struct ThreadPart {
   GroupLane lane;
   std::uint32_t first;   // first vector of the group, within a part
   std::uint32_t packet;  // the lane's first packet in a slot
 
-  // Returns the number of vectors that the group has in a part.
+  // Returns the number of vectors of the group in a part of `part` vectors.
   HOCKET_ANYWHERE std::uint32_t count(std::uint32_t part) const {
     if (first >= part) return 0;
     return part - first < kVectorsOfGroup ? part - first : kVectorsOfGroup;
@@ -52,12 +52,13 @@ HOCKET_ANYWHERE void run(Machine& machine) {
   const auto& p = block.p;
   const std::uint32_t first = m.first_lane();
 
-  // Returns the address of a rank's part of an array, at a place.
+  // Returns the address of the group at `place` in a rank's part of an array.
   const auto at = [&](std::byte* array, int rank, const ThreadPart& place) {
     return array +
            (std::uint64_t{p.part} * static_cast<unsigned>(rank) + place.first) * kVectorBytes;
   };
-  // Calls act(peer, rank, count) for each peer that has data of its part there.
+  // Calls act(peer, rank, count) for each peer. `count` is the vectors of the group at `place` in
+  // the peer's part.
   const auto for_parts = [&](const ThreadPart& place, const auto& act) {
     HOCKET_UNROLL
     for (int j = 0; j < kPeers; ++j) {
@@ -66,7 +67,7 @@ HOCKET_ANYWHERE void run(Machine& machine) {
       act(j, rank, place.count(p.part_of(rank)));
     }
   };
-  // The data at one place that goes to the peers.
+  // The addresses and lengths of the groups that go to the peers.
   struct Sources {
     std::byte* at[kPeers];
     std::uint32_t count[kPeers];
@@ -97,12 +98,12 @@ HOCKET_ANYWHERE void run(Machine& machine) {
   m.await_previous();
   const std::uint32_t rounds = p.rounds();
   for (std::uint32_t round = 0; round < rounds; ++round) {
-    // In two hops, every link carries two steps in each round, which may be empty.
+    // In two hops, every link carries two steps in each round, even if they are empty.
     const bool carries = kToAll || place_of(round, 0).count(p.part) > 0;
     const auto everybody = [&](int) { return carries; };
     const std::uint32_t left = p.unit - round * kGroupsOfSlot;
     const std::uint32_t bundles = (left < kGroupsOfSlot ? left : kGroupsOfSlot) * kLanesOfGroup;
-    // The first bundles are loaded while the counters arrive.
+    // Load the first bundles while the loads of the counters are in flight.
     Bundle out[kPeers];
     if (round > 0) sources = sources_of(place_of(round, first));
     if (first < bundles) load_all(sources, GroupLane{first % kLanesOfGroup}, out);
@@ -158,7 +159,8 @@ HOCKET_ANYWHERE void run(Machine& machine) {
 
 }  // namespace reduce_even_detail
 
-// Blocks consist of whole warps. Every thread keeps its places, so `in` may be `out`.
+// Blocks consist of whole warps. The thread that sends the data at a position also writes the
+// result for it, so `in` and `out` may be the same array.
 template <int kPeers, typename Fold, typename Machine>
 HOCKET_ANYWHERE void reduce_even(Machine& machine) {
   if (machine.params().hops == 2) return reduce_even_detail::run<kPeers, true, Fold>(machine);

@@ -1,5 +1,5 @@
-// Reductions of medium-sized arrays. In one hop, every rank sends its data to the rank that reduces
-// it. In two hops, the results of the parts are then sent to all ranks.
+// Reductions of medium-sized arrays by packets. In one hop, every rank sends its data to the ranks
+// that reduce it. In two hops, each rank reduces one part, and then sends its result to all ranks.
 #pragma once
 
 #include "engines/peer/kernels/bundles.h"
@@ -8,14 +8,14 @@ namespace hocket::engines::peer {
 
 namespace reduce_packets_detail {
 
-// The bundles that a thread sends from one place of all parts. If all parts are one array, it is
-// one bundle.
+// The bundles that a thread sends to all peers, from the same position in each part. If all peers
+// get the same array, only the first bundle is used.
 template <int kPeers>
 struct Outgoing {
   Bundle bundle[kPeers];
 };
 
-// One thread's place in a round.
+// One thread's position in a round: a lane of a group.
 struct ThreadPart {
   std::uint32_t round, number;
   GroupLane lane;
@@ -59,12 +59,13 @@ HOCKET_ANYWHERE void send_outgoing(Block<Machine>& block,
   }
 }
 
-// One thread's result at a place of this rank's part: the sum of all ranks' vectors there.
+// One thread's result at one position of this rank's part: the combined vectors of all ranks.
 struct Folded {
   Bundle bundle;
   Strip group;
 };
-// Returns false if it gave up.
+// Waits for the peers' bundles at a position and combines them with this rank's data. Returns false
+// if the thread gave up.
 template <int kPeers, typename Fold, typename Machine>
 HOCKET_ANYWHERE bool fold_place(Block<Machine>& block, const ThreadPart& place, Folded& folded) {
   const Params& p = block.p;
@@ -81,7 +82,8 @@ HOCKET_ANYWHERE bool fold_place(Block<Machine>& block, const ThreadPart& place, 
 
 }  // namespace reduce_packets_detail
 
-// One hop. Blocks consist of whole warps. Every thread keeps its places, so kept_to may be `send`.
+// Reduces in one hop. Blocks consist of whole warps. The thread that sends the data at a position
+// also writes the result for it, so `kept_to` may be the same array as `send`.
 template <int kPeers, typename Fold, typename Machine>
 HOCKET_ANYWHERE void reduce_packets(Machine& machine) {
   using namespace reduce_packets_detail;
@@ -94,7 +96,7 @@ HOCKET_ANYWHERE void reduce_packets(Machine& machine) {
   for (std::uint32_t round = 0; round < p.rounds; ++round) {
     const auto sends = [&](int j) { return strip_of(p.send[j], m.channel(), round).count > 0; };
     const bool keeps = strip_of(p.kept, m.channel(), round).count > 0;
-    // The first bundles are loaded while the counters arrive.
+    // Load the first bundles while the loads of the counters are in flight.
     Outgoing<kPeers> outgoing = load_outgoing<kPeers>(block, ThreadPart(round, first));
     if (round == 0) block.open();
     block.reserve(kPacketSlots, 0, sends);
@@ -117,7 +119,8 @@ HOCKET_ANYWHERE void reduce_packets(Machine& machine) {
   block.save();
 }
 
-// Two hops, for all_reduce. In each round every link carries two steps, which may be empty.
+// Reduces in two hops, for all_reduce. In each round every link carries two steps: inputs in the
+// first step, results in the second. A step may be empty.
 template <int kPeers, typename Fold, typename Machine>
 HOCKET_ANYWHERE void all_reduce_packets(Machine& machine) {
   using namespace reduce_packets_detail;

@@ -1,7 +1,7 @@
-// Calls on small arrays: one vector in each thread, in two packets, in one hop. Such a call takes
-// two microseconds, so each instruction of a thread counts. Everything that the parameters
-// determine is computed before the previous kernel has ended. After that there are only loads that
-// are in flight together, stores, and the computation between them.
+// Calls on small arrays. Each thread moves one vector in two packets, in one hop. A call takes two
+// microseconds, so each instruction of a thread counts. A thread computes everything that depends
+// only on the parameters before the previous kernel of the stream ends. Afterwards it only loads,
+// with all loads in flight together, computes the result, and stores.
 #pragma once
 
 #include "engines/peer/fold.h"
@@ -11,7 +11,8 @@ namespace hocket::engines::peer {
 
 namespace small_detail {
 
-// The two packets of a vector. They lie apart, so that the packets of a warp are adjacent.
+// The two packets of a vector. They lie kSmallThreads packets apart in the slot, so that the lanes
+// of a warp store adjacent packets.
 struct PackedVector {
   Packet first, second;
 };
@@ -32,12 +33,12 @@ HOCKET_ANYWHERE Vector unpacked(const PackedVector& packed) {
   return {{first.word[0], first.word[1], first.word[2], packed.second.word[0]}};
 }
 
-// A vector of an array. Vectors of whole words are moved inline, because time matters most for data
-// of 4 or 8 bytes.
+// The address and length of one vector of an array. Vectors of whole words have inline code,
+// because time matters most for data of 4 or 8 bytes.
 struct Spot {
   std::byte* at = nullptr;
   std::uint32_t bytes = 0;
-  std::uint32_t unit = 0;  // unit in which it can be moved; 0: there is no such vector
+  std::uint32_t unit = 0;  // unit of the access, see unit_of; 0: the array has no such vector
 };
 HOCKET_ANYWHERE Spot spot_of(const SmallPiece& piece, std::uint32_t index) {
   const std::uint32_t begin = index * kVectorBytes;
@@ -57,14 +58,14 @@ HOCKET_ANYWHERE void store(const Spot& spot, const Vector& vector) {
   if (spot.unit > 0) store_some(spot.at, vector, spot.bytes);
 }
 
-// One thread's place among the kSmallThreads of its channel, and in the pieces. It sends a vector
-// to each of up to kPeers peers, receives one from each, and keeps one. If there is one source, the
-// same vector goes to all. With `kFolds`, the received vectors are combined with the kept one and
-// are not stored separately.
+// The work of one thread, for one of the kSmallThreads positions of its channel. It sends one
+// vector to each of up to kPeers peers, receives one vector from each, and keeps one. If this rank
+// has only one source, the same vector goes to all peers. With `kFolds`, the thread combines the
+// received vectors with the kept vector, and stores only the result.
 template <int kPeers, bool kFolds, typename Machine>
 class SmallThread {
  public:
-  // Computes from the parameters everything that is needed until all data is sent.
+  // Computes everything for sending that depends only on the parameters.
   HOCKET_ANYWHERE SmallThread(Block<Machine>& block, int thread)
       : block_(block),
         m_(block.m),
@@ -89,8 +90,8 @@ class SmallThread {
     }
   }
 
-  // Must be called when the earlier work of the stream has ended. No loaded value is used before
-  // all loads are in flight.
+  // Loads the counters and the data. The earlier work of the stream must have ended. All loads are
+  // issued before any loaded value is used.
   HOCKET_ANYWHERE void open() {
     HOCKET_UNROLL
     for (int j = 0; j < kPeers; ++j) counters_[j] = m_.load_link(link_ + j);
@@ -108,7 +109,8 @@ class SmallThread {
     block_.failed = block_.failed || dead != 0;
   }
 
-  // Gives back slots that were consumed before, and sends. Returns false if it gave up.
+  // Sends all vectors, and gives back the slots that the previous call consumed. Returns false if
+  // the thread gave up.
   HOCKET_ANYWHERE bool send_all() {
     const bool has_room = !block_.failed && lacks_room() == 0;
     if (!has_room && !wait_for_room()) return false;
@@ -121,7 +123,8 @@ class SmallThread {
     return true;
   }
 
-  // Receives. The targets are computed while the data arrives.
+  // Receives the peers' vectors, and stores them or the result. Computes the targets while the data
+  // arrives.
   template <typename Fold>
   HOCKET_ANYWHERE void receive() const {
     const std::uint32_t takes = takes_at(index_ * kVectorBytes);
@@ -146,7 +149,7 @@ class SmallThread {
     }
   }
 
-  // Ends this block's step with each peer.
+  // Ends this block's step with each peer: stores the counters for the next kernel.
   HOCKET_ANYWHERE void save() const {
     const std::uint32_t begin =
         static_cast<std::uint32_t>(m_.channel()) * kSmallThreads * kVectorBytes;
@@ -166,7 +169,7 @@ class SmallThread {
     spot = spot_of(piece, index_);
     m_.work_out(spot.at, spot.unit);
   }
-  // Returns one bit for each peer that gives data at a place in the pieces.
+  // Returns one bit for each peer from which this rank takes data at byte `place` of the pieces.
   HOCKET_ANYWHERE std::uint32_t takes_at(std::uint32_t place) const {
     if (!kFolds) return p_.takes(place);
     return place < p_.own().bytes ? (1u << p_.peers) - 1 : 0u;
@@ -183,7 +186,7 @@ class SmallThread {
       m_.store_credit(&block_.in_there(j)->peer.credit, counters_[j].received);
     }
   }
-  // Returns one bit for each peer that has not given back the slot to be written.
+  // Returns one bit for each peer that has not yet given back the slot that this thread must write.
   HOCKET_ANYWHERE std::uint32_t lacks_room() const {
     std::uint32_t lacking = 0;
     HOCKET_UNROLL
@@ -192,7 +195,9 @@ class SmallThread {
     }
     return lacking & gives_;
   }
-  // The peers may be waiting for this rank's credit in the same way. Returns false if it gave up.
+  // Waits until every peer has given back the slot that this thread must write. Gives credit first,
+  // because the peers may be waiting for credit from this rank. Returns false if the thread gave
+  // up.
   HOCKET_ANYWHERE bool wait_for_room() {
     if (block_.failed) return false;
     give_credit();
@@ -206,8 +211,8 @@ class SmallThread {
     return true;
   }
 
-  // Polls the vectors of all peers with a bit in `expected`. The places of others are read too, so
-  // that no branch separates the loads. Returns false if it gave up.
+  // Waits for the vectors of all peers with a bit in `expected`. The slots of the other peers are
+  // read, too, so that no branch separates the loads. Returns false if the thread gave up.
   HOCKET_ANYWHERE bool collect(std::uint32_t expected, Vector (&come)[kPeers]) const {
     const Packet* from[kPeers];
     HOCKET_UNROLL
@@ -234,8 +239,8 @@ class SmallThread {
   const typename Machine::Parameters& p_;
   std::uint32_t thread_, index_;
   std::uint32_t gives_;  // one bit for each peer that gets a vector
-  Link* link_;           // with peer 0; those of the others follow
-  Packet* to_[kPeers];   // in the first slot of each link
+  Link* link_;           // the link with peer 0; the links with the other peers follow it
+  Packet* to_[kPeers];   // this thread's packet in the first slot of each link
   Spot in_[kPeers], own_;
   const std::uint32_t* dead_;
   OpenLink counters_[kPeers];
@@ -243,7 +248,7 @@ class SmallThread {
   Vector kept_;
 };
 
-// Runs a call. On a GPU a thread has one place, on a host a few.
+// Runs a small call. A thread on a GPU handles one position, a thread on a host handles several.
 template <int kPeers, bool kFolds, typename Fold, typename Machine>
 HOCKET_ANYWHERE void run(Machine& m) {
   using Here = SmallThread<kPeers, kFolds, Machine>;
@@ -280,7 +285,7 @@ HOCKET_ANYWHERE void reduce_small(Machine& machine) {
   small_detail::run<kPeers, true, Fold>(machine);
 }
 
-// Movement. Data to a peer and data from it may be at one address.
+// Movement in one hop. The data to a peer and the data from this peer may have the same address.
 template <int kPeers, typename Machine>
 HOCKET_ANYWHERE void exchange_small(Machine& machine) {
   small_detail::run<kPeers, false, AnyFold>(machine);

@@ -1,5 +1,5 @@
-// Vectors of sixteen bytes, the unit in which data moves, and access to unaligned arrays by
-// vectors.
+// Vectors of sixteen bytes, the unit in which data moves, and functions that access unaligned
+// arrays by vectors.
 #pragma once
 
 #include <cstddef>
@@ -11,39 +11,41 @@
 
 namespace hocket::engines::peer {
 
-// A Vector is a value that holds whole elements of any dtype. Elements beyond the end of an array
-// are zeros.
+// Sixteen bytes with whole elements of any dtype. Elements beyond the end of an array are zeros. A
+// value.
 struct alignas(16) Vector {
   std::uint32_t word[4];
 };
 inline constexpr std::uint32_t kVectorBytes = sizeof(Vector);
 
-// A packet is written and read as a whole: a reader that sees `flag` sees the words that were
-// written with it.
+// A packet is written and read as a whole: a reader that sees `flag` also sees the words that were
+// written together with the flag.
 struct alignas(16) Packet {
   std::uint32_t word[3];
   std::uint32_t flag;
 };
 static_assert(sizeof(Packet) == kPacketBytes);
 
-// A flag is never 0, the value of new memory, and does not repeat within 2^31 steps.
+// Returns the flag of a step. It is never 0, which is the value of new memory. It repeats after
+// 2^31 steps.
 constexpr std::uint32_t flag_of(std::uint64_t step) noexcept {
   return static_cast<std::uint32_t>(step) | 0x80000000u;
 }
-// Period and length of a sweep. In the first kSweepFor of every kSweepEvery steps the packet slots
-// are cleared, so that no old flag is taken for a new one.
+// Period and length of a *sweep*, in steps of a link. In the first kSweepFor of every kSweepEvery
+// steps the receiver clears the consumed packet slots. So no reader takes an old flag for a new
+// flag when the flags repeat.
 inline constexpr std::uint64_t kSweepEvery = std::uint64_t{1} << 30;
 inline constexpr std::uint64_t kSweepFor = 64;
 
-// Returns the largest power of two, up to 16, that divides the address and `bytes`. The array can
-// be read in units of this size.
+// Returns the largest power of two, up to 16, that divides both the address and `bytes`. The array
+// can be accessed in units of this size.
 HOCKET_ANYWHERE std::uint32_t unit_of(const void* at, std::uint64_t bytes) {
   const auto bits = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at)) |
                     static_cast<std::uint32_t>(bytes) | kVectorBytes;
   return bits & (~bits + 1);
 }
 
-// Loads a T from an aligned address, whatever the type of the memory.
+// Load or store a T at an address that is aligned for T. The memory may have any type.
 template <typename T>
 HOCKET_ANYWHERE T load_aligned(const std::byte* from) {
   assume_global(from);
@@ -57,6 +59,7 @@ HOCKET_ANYWHERE void store_aligned(std::byte* to, const T& value) {
   std::memcpy(__builtin_assume_aligned(to, sizeof(T)), &value, sizeof(T));
 }
 
+// Load or store the first `bytes` bytes of a vector, in units of one size.
 template <typename Unit>
 HOCKET_ANYWHERE Vector load_units(const std::byte* from, std::uint32_t bytes) {
   constexpr std::uint32_t kPerWord = sizeof(std::uint32_t) / sizeof(Unit);
@@ -81,7 +84,8 @@ HOCKET_ANYWHERE void store_units(std::byte* to, const Vector& vector, std::uint3
   }
 }
 
-// Loads unaligned arrays, and the ends of all arrays.
+// Load or store the first `bytes` bytes of a vector, at any address. This is for unaligned arrays
+// and for the last vector of any array.
 HOCKET_ANYWHERE_APART Vector load_some(const std::byte* from, std::uint32_t bytes) {
   const std::uint32_t unit = unit_of(from, bytes);
   if (unit >= 4) return load_units<std::uint32_t>(from, bytes);
@@ -99,7 +103,7 @@ HOCKET_ANYWHERE bool is_plain(const void* at, std::uint64_t bytes) {
   return unit_of(at, bytes) == kVectorBytes;
 }
 
-// Loads vector `index` of an array of `bytes` bytes. The index must be within the array.
+// Load or store vector `index` of an array of `bytes` bytes. The index must be within the array.
 HOCKET_ANYWHERE Vector load_vector(const std::byte* array,
                                    std::uint64_t bytes,
                                    std::uint64_t index) {

@@ -15,15 +15,15 @@ namespace hocket::os {
 namespace {
 
 constexpr int kNone = -1;
-constexpr double kRounding = 0.01;  // of a quota that was written as a fraction
+constexpr double kRounding = 0.01;  // for quotas that are fractions
 
 std::string folder_of(const std::string& root, int processor) {
   return fmt::format("{}/sys/devices/system/cpu/cpu{}", root, processor);
 }
 
-// Returns the node of the first processor, if all others belong to it too.
+// Returns the memory node of `processors`; kUnknown if they belong to several nodes.
 int find_node(const std::string& root, const ProcessorSet& processors) {
-  std::error_code ignored;  // kernels without nodes have no such entries
+  std::error_code ignored;  // kernels without memory nodes have no such entries
   for (const auto& entry :
        std::filesystem::directory_iterator(folder_of(root, processors.first()), ignored)) {
     const std::string name = entry.path().filename();
@@ -46,7 +46,8 @@ int find_socket(const std::string& root, const ProcessorSet& processors) {
   return all && processors.is_within(*all) ? all->first() : Allotment::kUnknown;
 }
 
-// A maximum matching of ranks to processors, built one rank after the other.
+// A maximum matching of ranks to processors: as many ranks as possible get a processor of their
+// own. It is built one rank after the other.
 class Matching {
  public:
   explicit Matching(std::span<const Allotment> ranks)
@@ -57,15 +58,16 @@ class Matching {
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) place(static_cast<int>(rank));
   }
 
-  // Returns whether the rank has its processor for itself in every maximum matching.
+  // Returns whether the rank gets a processor in every maximum matching.
   bool has_own(std::size_t rank) const {
     return processor_of_[rank] != kNone && !contested_.contains(processor_of_[rank]);
   }
 
  private:
-  // Searches breadth first for a free processor. Ranks on the way move on to make room for `rank`.
+  // Finds a processor for `rank`, by a breadth-first search for a free one. Ranks on the path move
+  // to another processor to make room.
   void place(int rank) {
-    std::map<int, int> asked_by;  // of each processor that was looked at: the rank that wants it
+    std::map<int, int> asked_by;  // for each visited processor, the rank that wants it
     ProcessorSet seen;
     std::vector<int> queue{rank};
     for (std::size_t at = 0; at < queue.size(); ++at) {
@@ -85,7 +87,7 @@ class Matching {
         queue.push_back(rank_on_[static_cast<std::size_t>(processor)]);
       }
     }
-    // No later search gets anywhere from these, either: more ranks want them than there are.
+    // More ranks want the visited processors than there are. Later searches leave them out.
     contested_ |= seen;
   }
 
@@ -112,7 +114,7 @@ class Matching {
 Allotment find_allotment(const std::string& root) {
   ProcessorSet processors = ProcessorSet::allowed();
   if (processors.empty()) {
-    // The kernel does not tell the mask, so nothing restricts it as far as anybody knows.
+    // The kernel does not tell which processors this thread may use. Assume that it may use all.
     for (int i = 0; i < static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)); ++i) processors.add(i);
   }
   return find_allotment(root, processors);

@@ -20,13 +20,14 @@ bool has_name(std::string_view names, std::string_view wanted) {
   return false;
 }
 
-// A mounted hierarchy of control groups.
+// A hierarchy of control groups that is mounted as a folder.
 struct Mount {
-  std::string top;    // group at the mount point, named as in /proc/self/cgroup
-  std::string point;  // a folder
+  std::string top;    // the group at the mount point, named as in /proc/self/cgroup
+  std::string point;  // the folder at which it is mounted
 };
 
-// Absent if the hierarchy of `controller` (empty: version 2) is not mounted.
+// Returns where the hierarchy of `controller` is mounted; "" means version 2, which has one
+// hierarchy for all controllers. Absent if it is not mounted.
 std::optional<Mount> find_mount(const std::string& root, std::string_view controller) {
   std::ifstream file(root + "/proc/self/mountinfo");
   for (std::string text; std::getline(file, text);) {
@@ -47,7 +48,8 @@ std::optional<Mount> find_mount(const std::string& root, std::string_view contro
   return {};
 }
 
-// Returns this process's group in that hierarchy. Absent if the kernel has no such hierarchy.
+// Returns this process's group in the hierarchy of `controller`. Absent if the kernel has no such
+// hierarchy.
 std::optional<std::string> find_group(const std::string& root, std::string_view controller) {
   std::ifstream file(root + "/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
@@ -63,14 +65,15 @@ std::optional<std::string> find_group(const std::string& root, std::string_view 
   return {};
 }
 
-// Adds the folders of this process's group and of those above it, innermost first.
+// Appends the folders of this process's group and of all groups above it, innermost first.
 void add_folders(const std::string& root,
                  std::string_view controller,
                  std::vector<std::string>& folders) {
   const auto mount = find_mount(root, controller);
   auto group = find_group(root, controller);
   if (!mount || !group) return;
-  // A container may see the group's name on the host, and its own group as the mount point.
+  // In a container, the group may have its name on the host, while the mount point already is the
+  // container's group.
   const std::string top = mount->top == "/" ? "" : mount->top;
   const bool is_below =
       group->starts_with(top) && (group->size() == top.size() || (*group)[top.size()] == '/');
@@ -90,14 +93,15 @@ std::vector<std::string> folders_of(const std::string& root, std::string_view co
   return folders;
 }
 
-// Absent if the group itself has no limit.
+// Returns how many processors' time the group of this folder grants. Absent if the group has no
+// limit of its own.
 std::optional<double> granted_processors(const std::string& folder) {
   const std::string text = first_line(folder + "/cpu.max");  // "400000 100000", "max 100000"
   std::string_view line = text;
   auto quota = base::number_in<double>(base::next_word(line));
   auto period = base::number_in<double>(base::next_word(line));
   if (text.empty()) {
-    quota = base::first_number<double>(first_line(folder + "/cpu.cfs_quota_us"));  // or -1
+    quota = base::first_number<double>(first_line(folder + "/cpu.cfs_quota_us"));  // -1: no limit
     period = base::first_number<double>(first_line(folder + "/cpu.cfs_period_us"));
   }
   if (!quota || !period || *quota <= 0 || *period <= 0) return {};

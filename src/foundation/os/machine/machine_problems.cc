@@ -32,7 +32,7 @@ void look_at_limits(const Machine& machine, std::vector<Problem>& problems) {
                           .what = fmt::format("only {} files may be open", *limit.soft),
                           .mend = "ulimit -n 4096"});
     }
-    // A program that receives the dump gets it regardless of the limit.
+    // If the kernel passes dumps to a program ("|..."), it does so regardless of the limit.
     const bool taken = machine.core_pattern.starts_with('|');
     if (limit.option == "-c" && (taken || !limit.soft || *limit.soft > 0)) {
       problems.push_back(

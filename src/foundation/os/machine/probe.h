@@ -1,5 +1,7 @@
-// Tests by trial what the kernel supports.
+// Finds out what the kernel supports, by trying it.
 #pragma once
+
+#include <sys/types.h>
 
 #include <functional>
 #include <optional>
@@ -10,10 +12,14 @@
 
 namespace hocket::os {
 
-// Runs `body` in a child process and returns its result. Absent if the child died, or was killed
-// after `milliseconds`. The child is also killed when this process ends. It is for code that may
-// crash or hang, such as libraries of others. The calling process must have only one thread.
+// Runs `body` in a child process and returns its result. Absent if the child died, or if it was
+// killed after `milliseconds`. The child is also killed when this process ends. It is for code that
+// may crash or hang, such as libraries of other projects. The calling process must have only one
+// thread.
 std::optional<std::string> run_in_child(const std::function<std::string()>& body, int milliseconds);
+
+// Forks a child that is killed when the calling thread ends. Returns like fork.
+pid_t fork_bound_child();
 
 // Tries every kernel feature that hocket uses.
 std::vector<Feature> probe_features();

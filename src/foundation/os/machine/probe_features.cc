@@ -6,12 +6,12 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 
@@ -19,6 +19,8 @@
 #include "foundation/os/memfd.h"
 #include "foundation/os/process/process_memory.h"
 #include "foundation/os/segment.h"
+#include "foundation/os/sockets/unix_socket.h"
+#include "hocket/error.h"
 
 namespace hocket::os {
 namespace {
@@ -37,7 +39,7 @@ int probe_sealed_memfd() {
   return error;
 }
 
-// Reserves the address space of a job's segment without touching memory.
+// Tries to reserve as much address space as a job's segment may need. It touches no memory.
 int probe_large_segment() {
   const std::size_t bytes = memory_bytes();
   std::signal(SIGXFSZ, SIG_IGN);
@@ -56,48 +58,33 @@ int probe_large_segment() {
   return error;
 }
 
-int send_descriptor(int socket, int fd) {
-  char byte = 0;
-  iovec data{&byte, 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  return error_of(::sendmsg(socket, &message, MSG_NOSIGNAL));
-}
-
 int probe_descriptor_passing() {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return errno;
-  int error = send_descriptor(ends[0], ends[1]);
+  const Fd sender(ends[0]);
+  const Fd receiver(ends[1]);
+  const std::byte payload{};
+  try {
+    send_fd(sender, receiver, {&payload, 1}, base::Deadline::in(std::chrono::seconds(1)));
+  } catch (const SystemError& error) {
+    return error.error_number();
+  }
   ucred peer{};
   socklen_t length = sizeof peer;
-  if (error == 0) {
-    error = error_of(::getsockopt(ends[0], SOL_SOCKET, SO_PEERCRED, &peer, &length));
-  }
-  ::close(ends[0]);
-  ::close(ends[1]);
-  return error;
+  return error_of(::getsockopt(sender.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length));
 }
 
 int probe_futex_waitv() {
   std::uint32_t word = 1;
   futex_waitv wait{};
-  wait.val = 0;  // it differs from the word, so the call returns at once if it exists
+  wait.val = 0;  // differs from `word`, so that the call returns at once
   wait.uaddr = reinterpret_cast<std::uintptr_t>(&word);
   wait.flags = FUTEX_32;
   const long result = ::syscall(SYS_futex_waitv, &wait, 1, 0, nullptr, CLOCK_MONOTONIC);
   return result >= 0 || errno == EAGAIN ? 0 : errno;
 }
 
-// Returns memory that a forked child shares.
+// Returns memory that this process and its forked children share. Null: errno has the reason.
 template <typename T>
 T* shared_memory() {
   void* memory =
@@ -146,14 +133,15 @@ int probe_membarrier() {
   return (commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED) != 0 ? 0 : EOPNOTSUPP;
 }
 
-// Lets one child copy a word from or to the memory of another, as ranks do that usually are
-// children of one process. `copy` gets the owner's number and the address of its word.
+// Lets one child process copy a word from or to the memory of another child. This is the usual
+// relation of ranks: they are children of one process. `copy` runs in the second child. It gets the
+// pid of the first child, and the address of the word there.
 template <typename Copy>
 int probe_copy(const Copy& copy) {
   std::uint64_t word = 0;
   std::array<int, 2> ready{};
   if (::pipe2(ready.data(), O_CLOEXEC) != 0) return errno;
-  const pid_t owner = ::fork();
+  const pid_t owner = fork_bound_child();
   if (owner == 0) {
     let_siblings_access();
     word = 1;
@@ -163,9 +151,9 @@ int probe_copy(const Copy& copy) {
   if (owner < 0) return errno;
   char byte = 0;
   if (::read(ready[0], &byte, 1) != 1) return errno;
-  const pid_t peer = ::fork();
+  const pid_t peer = fork_bound_child();
   if (peer == 0) ::_exit(copy(owner, &word));
-  int status = peer < 0 ? -1 : 0;
+  int status = -1;
   if (peer > 0) ::waitpid(peer, &status, 0);
   ::kill(owner, SIGKILL);
   ::waitpid(owner, nullptr, 0);
@@ -230,8 +218,8 @@ constexpr std::array kRows{
 std::vector<Feature> probe_features() {
   std::vector<Feature> result;
   for (const Row& row : kRows) {
-    // Some probes change signal handlers or fork. So each runs in a separate process, which seccomp
-    // may kill.
+    // Each probe runs in its own child process, because some probes change signal handlers or fork.
+    // Also, seccomp may kill the process that makes a forbidden call.
     const auto answer = run_in_child([&row] { return std::to_string(row.probe()); }, 3000);
     const int error = answer ? std::stoi(*answer) : -1;
     result.push_back({.name = row.name,

@@ -14,7 +14,8 @@ namespace hocket::os {
 
 ProcessorSet ProcessorSet::allowed() {
   ProcessorSet set;
-  // The kernel refuses a mask with fewer bits than the machine may have processors.
+  // The kernel refuses a mask that has fewer bits than the machine may have processors. So try
+  // larger masks.
   for (std::size_t words = 16; words <= kMost / 64; words *= 2) {
     set.words_.assign(words, 0);
     const long bytes =

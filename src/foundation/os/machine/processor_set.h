@@ -1,4 +1,4 @@
-// A set of processors of any number; the C library's cpu_set_t ends at 1,024.
+// A set of processors. Unlike the C library's cpu_set_t, it is not limited to 1,024 processors.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,12 @@ class ProcessorSet {
  public:
   static constexpr int kMost = 1 << 16;  // larger numbers are refused; Linux ends at 8,192
 
-  // The affinity mask of this thread; empty if the kernel does not tell it.
+  // Returns the affinity mask of this thread. Empty if the kernel does not tell it.
   static ProcessorSet allowed();
-  // Restricts this thread to these processors. False if the kernel refuses.
+  // Restricts this thread to these processors. Returns false if the kernel refuses.
   bool restrict_this_thread() const noexcept;
-  // The kernel's list format, "0-3,8". Absent if the text is malformed or a number is too large.
+  // Parses the kernel's list format, "0-3,8". Absent if the text is malformed or a number is too
+  // large. `text` is the inverse.
   static std::optional<ProcessorSet> parse(std::string_view list);
   std::string text() const;
 
@@ -32,10 +33,10 @@ class ProcessorSet {
 
   ProcessorSet& operator|=(const ProcessorSet& other);
   ProcessorSet& operator-=(const ProcessorSet& other) noexcept;
-  // The processors that are in both sets.
+  // Keeps only the processors that are in both sets.
   ProcessorSet& operator&=(const ProcessorSet& other) noexcept;
   bool operator==(const ProcessorSet& other) const noexcept;
-  // The lowest number; -1 if the set is empty.
+  // Returns the lowest number; -1 if the set is empty.
   int first() const noexcept;
 
  private:

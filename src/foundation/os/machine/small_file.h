@@ -6,7 +6,7 @@
 
 namespace hocket::os {
 
-// Returns the first line. Empty if the file does not exist.
+// Returns the first line of a file. Empty if the file cannot be read.
 inline std::string first_line(const std::string& path) {
   std::ifstream file(path);
   std::string line;

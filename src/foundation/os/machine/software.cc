@@ -14,6 +14,7 @@
 #include "foundation/base/config.h"
 #include "foundation/os/library.h"
 #include "foundation/os/machine/probe.h"
+#include "hocket/error.h"
 
 namespace hocket::os {
 namespace {
@@ -23,7 +24,8 @@ Function* symbol(void* library, const char* name) {
   return reinterpret_cast<Function*>(::dlsym(library, name));
 }
 
-// Each function returns the version, or "" if the library does not tell it.
+// Each of the following functions gets a loaded library. It returns the library's version, or "" if
+// the library does not tell it.
 std::string mpi_version(void* library) {
   auto* get = symbol<int(char*, int*)>(library, "MPI_Get_library_version");
   if (get == nullptr) return "";
@@ -81,8 +83,8 @@ std::string nvshmem_version(void* library) {
   return fmt::format("{}.{}.{}", major, minor, patch);
 }
 
-// Returns "3.3.10" for "fftw-3.3.10-sse2-avx". MKL, which has FFTW's functions, does not tell its
-// version.
+// Returns "3.3.10" for "fftw-3.3.10-sse2-avx". MKL also has the functions of FFTW, but not this
+// version text.
 std::string fftw_version(void* library) {
   const auto* text = static_cast<const char*>(::dlsym(library, "fftw_version"));
   if (text == nullptr) return "";
@@ -105,7 +107,8 @@ std::string cufft_note(const std::string& version) {
                          : "transforms GPUs' arrays in hocket::Fft";
 }
 
-// Uses a property, because the other query needs a handle, and so a GPU.
+// Asks for the version as a property. The other query, cublasGetVersion, needs a handle and
+// therefore a GPU.
 std::string cublas_version(void* library) {
   auto* get = symbol<int(int, int*)>(library, "cublasGetProperty");
   std::array<int, 3> parts{};
@@ -121,9 +124,25 @@ std::string cublas_note(const std::string& version) {
                          : "multiplies GPUs' matrices in hocket::Matmul";
 }
 
-// Explains a value of HOCKET_FFT_LIBRARY that is a word.
+using ReadChoice = base::LibraryChoice (*)();
+
+// Returns the choice that the user has set. If the value is bad, returns an empty choice, and
+// `fault` is the error.
+base::LibraryChoice choice_by(ReadChoice read, std::string& fault) {
+  try {
+    return read();
+  } catch (const InvalidArgument& error) {
+    fault = error.what();
+    return {};
+  }
+}
+
+// Returns the note of `hocket doctor` about FFTW: whether and for which purpose hocket uses it. A
+// bad value of HOCKET_FFT_LIBRARY gives its error.
 std::string fftw_note(const std::string& version) {
-  const std::string wanted = base::environment("HOCKET_FFT_LIBRARY").value_or("");
+  std::string fault;
+  const std::string wanted = choice_by(base::fft_library, fault).word;
+  if (!fault.empty()) return fault;
   if (wanted == "eigen" || wanted == "mkl") return "not used: HOCKET_FFT_LIBRARY is " + wanted;
   return version.empty() ? "Fourier transforms are Eigen's, and slower (Debian: libfftw3-double3 "
                            "libfftw3-single3, or HOCKET_FFT_LIBRARY)"
@@ -131,7 +150,8 @@ std::string fftw_note(const std::string& version) {
 }
 
 // Returns "0.3.21 Prescott" for "OpenBLAS 0.3.21 DYNAMIC_ARCH ... Prescott ...": the version, and
-// the processor of its kernels. The file name tells which library it is.
+// the processor for which its kernels are made. For other libraries it is the version alone. The
+// file name tells which library it is.
 std::string blas_version(void* library) {
   if (auto* config = symbol<char*()>(library, "openblas_get_config")) {
     const std::string text = config();
@@ -152,16 +172,20 @@ bool has_avx2() {
 #endif
 }
 
-// OpenBLAS uses these kernels on a processor that is newer than itself. They are several times
-// slower than necessary.
+// Returns whether OpenBLAS uses kernels without AVX2 although the processor has it. It does so on
+// processors that are newer than its release. These kernels are several times slower than
+// necessary.
 bool kernels_are_old(const std::string& version) {
   return has_avx2() && (version.ends_with(" Prescott") || version.ends_with(" Nehalem") ||
                         version.ends_with(" Sandybridge"));
 }
 
-// Explains a value of HOCKET_BLAS_LIBRARY that is a word.
+// Returns the note of `hocket doctor` about the BLAS: whether and for which purpose hocket uses it.
+// A bad value of HOCKET_BLAS_LIBRARY gives its error.
 std::string blas_note(const std::string& version) {
-  const std::string wanted = base::environment("HOCKET_BLAS_LIBRARY").value_or("");
+  std::string fault;
+  const std::string wanted = choice_by(base::blas_library, fault).word;
+  if (!fault.empty()) return fault;
   if (wanted == "none") return "not used: HOCKET_BLAS_LIBRARY is none";
   if (kernels_are_old(version)) {
     return "multiplies without this processor's AVX2, several times slower "
@@ -176,12 +200,13 @@ struct KnownLibrary {
   const char* name;
   std::array<const char*, 3> files;
   std::string (*version)(void*);
-  const char* variable = nullptr;  // variable that names its file
+  const char* variable = nullptr;  // the variable that names its file
   std::string (*note)(const std::string& version) = nullptr;
+  ReadChoice choice = nullptr;  // reads a variable that may be a word or a file
 };
 
-// Describes NVSHMEM's heap, from which hocket allocates on request. An empty version means that it
-// is missing.
+// Returns the note of `hocket doctor` about NVSHMEM, whose heap hocket uses on request. An empty
+// version means that NVSHMEM is missing.
 std::string nvshmem_note(const std::string& version) {
   if (version.empty()) {
     return "symmetric memory has no heap \"nvshmem\" (pip: nvidia-nvshmem-cu13, or "
@@ -215,20 +240,28 @@ const std::array kLibraries{
                  cublas_version,
                  "HOCKET_CUBLAS_LIBRARY",
                  cublas_note},
-    KnownLibrary{"FFTW", {"libfftw3.so.3", nullptr}, fftw_version, "HOCKET_FFT_LIBRARY", fftw_note},
+    KnownLibrary{
+        "FFTW", {"libfftw3.so.3", nullptr}, fftw_version, nullptr, fftw_note, base::fft_library},
     KnownLibrary{"BLAS",
                  {"libopenblas.so.0", "libmkl_rt.so.2", "libblis.so.4"},
                  blas_version,
-                 "HOCKET_BLAS_LIBRARY",
-                 blas_note},
+                 nullptr,
+                 blas_note,
+                 base::blas_library},
 };
 
-// Returns the possible files, in the order of hocket's search.
+// Returns the files that hocket tries for a library, in the order of its search.
 std::vector<std::string> candidates(const KnownLibrary& wanted,
                                     const std::vector<std::string>& folders) {
-  const auto named = wanted.variable == nullptr ? std::nullopt : base::environment(wanted.variable);
-  // A word selects a library by its usual name.
-  if (named && named->find_first_of("/.") != std::string::npos) return {*named};
+  std::string named;
+  // If the variable holds a word instead of a file, the library has one of its usual file names.
+  if (wanted.choice != nullptr) {
+    std::string fault;
+    named = choice_by(wanted.choice, fault).file;
+  } else if (wanted.variable != nullptr) {
+    named = base::environment(wanted.variable).value_or("");
+  }
+  if (named.find_first_of("/.") != std::string::npos) return {named};
   std::vector<std::string> all;
   for (const char* file : wanted.files) {
     if (file == nullptr) continue;
@@ -241,7 +274,8 @@ std::vector<std::string> candidates(const KnownLibrary& wanted,
   return all;
 }
 
-// Returns "version\npath", or "" if it is not installed.
+// Returns "version\npath" of a library, or "" if the library is not installed. Runs in a child
+// process, because loading a library may crash or hang.
 std::string look_for(const KnownLibrary& wanted, const std::vector<std::string>& folders) {
   for (const std::string& file : candidates(wanted, folders)) {
     void* library = ::dlopen(file.c_str(), RTLD_LAZY | RTLD_LOCAL);

@@ -8,16 +8,18 @@
 
 namespace hocket::os {
 
-// The interpreter comes first in `packages`. `folders` contain libraries of packages that hocket
-// can use.
+// The packages of the Python installation that PATH finds. The first entry of `packages` is the
+// interpreter itself. `folders` are the folders of packages in which hocket looks for libraries. A
+// value.
 struct Python {
   std::vector<Software> packages;
   std::vector<std::string> folders;
 };
-// Reads the packages' metadata without importing them. Empty if PATH has no Python.
+// Finds Python's packages by their metadata, without importing them. Empty if PATH has no Python.
 Python find_python();
-// Searches where hocket does, including those folders. It loads each library in a separate process
-// to get its version. It creates no CUDA context.
+// Finds the libraries that hocket can use, in the order of hocket's own search, which includes
+// `folders`. To get a library's version, it loads the library in a child process. It creates no
+// CUDA context.
 std::vector<Software> find_libraries(const std::vector<std::string>& folders);
 
 }  // namespace hocket::os

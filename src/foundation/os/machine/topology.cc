@@ -19,7 +19,8 @@
 namespace hocket::os {
 namespace {
 
-// Returns the value after `field` and a colon, in a file such as /proc/meminfo.
+// Returns the text after "FIELD:" in a file such as /proc/meminfo. Empty if the file has no such
+// field.
 std::string field_of(const std::string& path, const std::string& field) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -34,7 +35,8 @@ std::string field_of(const std::string& path, const std::string& field) {
   return "";
 }
 
-// Returns the smallest time limit of the innermost and all outer control groups.
+// Returns the smallest time limit of this process's control group and of all groups above it, as a
+// number of processors.
 std::optional<double> processor_quota(const std::string& root) {
   std::optional<double> least;
   for (const TimeLimit& limit : time_limits(root)) {
@@ -43,7 +45,7 @@ std::optional<double> processor_quota(const std::string& root) {
   return least;
 }
 
-// The facts under /sys about the processors that this process may use.
+// Reads facts about the processors that this process may use from /sys.
 class Sys {
  public:
   Sys(const std::string& root, const ProcessorSet& allowed) {
@@ -53,8 +55,9 @@ class Sys {
     }
   }
 
-  // Returns how many cores or packages these processors belong to. `core_cpus_list`
-  // (`thread_siblings_list` in older kernels) lists the processors of one core. 0: unknown.
+  // Returns how many cores (or packages) these processors belong to. 0: unknown. The file `name` of
+  // a processor, such as `core_cpus_list`, lists all processors of its core. Older kernels call it
+  // `older_name`.
   int groups(const char* name, const char* older_name) const {
     std::set<std::string> groups;
     for (const std::string& folder : folders_) {
@@ -76,7 +79,7 @@ class Sys {
     return std::max(1, static_cast<int>(nodes.size()));
   }
 
-  // Absent if there is no cache of this level, or it is unknown.
+  // Returns the data caches of one level. Absent if there are none, or if they are unknown.
   std::optional<Processors::Cache> cache(int level, const char* name) const {
     std::set<std::string> members;
     std::size_t kib = 0;
@@ -87,7 +90,8 @@ class Sys {
             first_line(index + "/type") == "Instruction") {
           continue;
         }
-        // The text is "512K". Without a list the cache belongs to this processor alone.
+        // The size is a text such as "512K". If there is no `shared_cpu_list`, the cache belongs to
+        // this processor alone.
         std::string size = first_line(index + "/size");
         if (size.ends_with('K')) size.pop_back();
         kib = std::max(kib, base::first_number<std::size_t>(size).value_or(0));

@@ -1,4 +1,5 @@
-// The processors, caches and memory nodes of the machine, and the part that this process may use.
+// Finds the processors, caches and memory nodes of the machine, and the part of them that this
+// process may use.
 #pragma once
 
 #include <string>
@@ -8,9 +9,10 @@
 
 namespace hocket::os {
 
+// Returns the processors and caches that this process may use.
 Processors find_processors();
-// Does the same for a process that may use `allowed`. `root` is the folder that contains /proc and
-// /sys.
+// Returns the processors and caches of a process that may use `allowed`. `root` is the folder that
+// contains /proc and /sys; tests pass another one.
 Processors find_processors(const std::string& root, const ProcessorSet& allowed);
 Memory find_memory();
 

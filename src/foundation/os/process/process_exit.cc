@@ -10,15 +10,17 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <string_view>
 
+#include "foundation/os/process/process_stat.h"
+
 namespace hocket::os {
 namespace {
 
-// The first version of the kernel's struct pidfd_info, which is newer than our headers.
+// The first version of the kernel's struct pidfd_info, which is newer than the headers of some
+// build systems.
 struct PidfdInfo {
   std::uint64_t mask;
   std::uint64_t cgroup;
@@ -29,13 +31,6 @@ struct PidfdInfo {
 static_assert(sizeof(PidfdInfo) == 64);
 constexpr unsigned long kGetInfo = _IOWR(0xFF, 11, PidfdInfo);
 constexpr std::uint64_t kExitIsKnown = 1 << 3;
-
-// The contents of /proc/PID/stat. A value.
-struct Stat {
-  char state = '?';
-  std::uint64_t start = 0;
-  int exit_code = 0;
-};
 
 using Path = std::array<char, 40>;
 Path path_of(pid_t pid, const char* name) noexcept {
@@ -48,58 +43,34 @@ Path path_of(pid_t pid, const char* name) noexcept {
   return path;
 }
 
-template <typename Number>
-Number parse(std::string_view text) noexcept {
-  Number number{};
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
+std::optional<ProcessStat> read_stat(pid_t pid) noexcept {
+  return read_process_stat(path_of(pid, "stat").data());
 }
 
-// The fields after the program's name are numbers, except the first. The name may contain any
-// character. See proc(5).
-std::optional<Stat> parse_stat(std::string_view line) noexcept {
-  constexpr int kState = 3;
-  constexpr int kStart = 22;
-  constexpr int kExitCode = 52;
-  const auto name_end = line.rfind(')');
-  if (name_end == std::string_view::npos) return std::nullopt;
-  Stat stat;
-  line.remove_prefix(name_end + 1);
-  for (int field = kState; field <= kExitCode; ++field) {
-    const auto begin = line.find_first_not_of(" \n");
-    if (begin == std::string_view::npos) return std::nullopt;
-    line.remove_prefix(begin);
-    const auto word = line.substr(0, line.find_first_of(" \n"));
-    line.remove_prefix(word.size());
-    if (field == kState) stat.state = word[0];
-    if (field == kStart) stat.start = parse<std::uint64_t>(word);
-    if (field == kExitCode) stat.exit_code = parse<int>(word);
-  }
-  return stat;
-}
-
-// Reads the `stat` of a process's folder, or of a thread's.
-std::optional<Stat> read_stat(int folder, const char* name) noexcept {
-  const Fd file(::openat(folder, name, O_RDONLY | O_CLOEXEC));
+// Returns whether a file of the process has the text, which is much shorter than a block of the
+// reads. Absent if the file cannot be read, or is empty.
+std::optional<bool> has_text(pid_t pid, const char* name, std::string_view wanted) noexcept {
+  const Fd file(::open(path_of(pid, name).data(), O_RDONLY | O_CLOEXEC));
   if (!file) return std::nullopt;
-  std::array<char, 1024> text;
-  const ssize_t length = ::read(file.get(), text.data(), text.size());
-  if (length <= 0) return std::nullopt;
-  return parse_stat({text.data(), static_cast<std::size_t>(length)});
-}
-std::optional<Stat> read_stat(pid_t pid) noexcept {
-  return read_stat(AT_FDCWD, path_of(pid, "stat").data());
+  std::array<char, 8192> text;
+  std::size_t kept = 0;  // bytes of the previous block, because the text may span two blocks
+  bool any = false;
+  for (;;) {
+    const ssize_t length = ::read(file.get(), text.data() + kept, text.size() - kept);
+    if (length < 0 || (length == 0 && !any)) return std::nullopt;
+    if (length == 0) return false;
+    any = true;
+    const std::string_view part(text.data(), kept + static_cast<std::size_t>(length));
+    if (part.find(wanted) != std::string_view::npos) return true;
+    kept = std::min(part.size(), wanted.size() - 1);
+    std::memmove(text.data(), part.data() + part.size() - kept, kept);
+  }
 }
 
-// Returns whether the kernel is writing a core dump of the process. This is fast for any size of
-// memory.
+// Returns whether the kernel is writing a core dump of the process. The time does not depend on the
+// size of the process's memory.
 bool dumps_core(pid_t pid) noexcept {
-  const Fd file(::open(path_of(pid, "status").data(), O_RDONLY | O_CLOEXEC));
-  if (!file) return false;
-  std::array<char, 4096> text;
-  const ssize_t length = ::read(file.get(), text.data(), text.size());
-  const std::string_view status(text.data(), length <= 0 ? 0 : static_cast<std::size_t>(length));
-  return status.find("\nCoreDumping:\t1") != std::string_view::npos;
+  return has_text(pid, "status", "\nCoreDumping:\t1").value_or(false);
 }
 
 }  // namespace
@@ -130,7 +101,7 @@ bool are_threads_stopped(pid_t pid, std::uint64_t start) noexcept {
       if (entry.d_name[0] == '.') continue;
       Path name{};
       std::snprintf(name.data(), name.size(), "%.16s/stat", entry.d_name);
-      const auto thread = read_stat(folder.get(), name.data());
+      const auto thread = read_process_stat(name.data(), folder.get());
       if (thread && std::strchr("TZX", thread->state) == nullptr) return false;
     }
   }
@@ -150,7 +121,8 @@ std::uint64_t process_space() noexcept {
 
 ProcessExit::ProcessExit(pid_t pid, std::uint64_t start) noexcept
     : pid_(pid), start_(start), descriptor_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {
-  // Checked after the descriptor was opened, so that both refer to the same process.
+  // The start is checked after the descriptor was opened. If it is still the same, the descriptor
+  // refers to the right process.
   if (start_ == 0 || process_start(pid) != start_) descriptor_.reset();
 }
 
@@ -159,30 +131,16 @@ ProcessExit::Answer ProcessExit::ask() const noexcept {
   if (const auto status = ask_descriptor()) return {.state = State::kKnown, .status = *status};
   const Answer answer = ask_proc();
   if (answer.state != State::kNeverKnown) return answer;
-  // The parent may have waited for it between the two queries.
+  // Neither source had the answer. The parent may have reaped the process between the two queries,
+  // so ask the descriptor again.
   if (const auto status = ask_descriptor()) return {.state = State::kKnown, .status = *status};
   return answer;
 }
 
 bool ProcessExit::was_replaced() const noexcept {
   if (start_ == 0) return false;
-  const Fd maps(::open(path_of(pid_, "maps").data(), O_RDONLY | O_CLOEXEC));
-  if (!maps) return false;
   constexpr std::string_view kSegment = "/memfd:hocket (";  // see Segment::create
-  std::array<char, 8192> text;
-  std::size_t kept = 0;  // of the previous block, because the name may span two blocks
-  bool any = false;
-  for (;;) {
-    const ssize_t length = ::read(maps.get(), text.data() + kept, text.size() - kept);
-    if (length < 0) return false;
-    if (length == 0) break;
-    any = true;
-    const std::string_view part(text.data(), kept + static_cast<std::size_t>(length));
-    if (part.find(kSegment) != std::string_view::npos) return false;
-    kept = std::min(part.size(), kSegment.size() - 1);
-    std::memmove(text.data(), part.data() + part.size() - kept, kept);
-  }
-  return any && process_start(pid_) == start_;
+  return has_text(pid_, "maps", kSegment) == false && process_start(pid_) == start_;
 }
 
 std::optional<int> ProcessExit::ask_descriptor() const noexcept {
@@ -195,8 +153,9 @@ std::optional<int> ProcessExit::ask_descriptor() const noexcept {
 }
 
 ProcessExit::Answer ProcessExit::ask_proc() const noexcept {
-  // A reader of `stat` holds the process's memory for a moment, and the last holder has to free it,
-  // which can take long. The first thread has no memory any more if it has no program.
+  // First check that the process has given up its memory: its `exe` is then unreadable. Reading
+  // `stat` earlier would hold the memory for a moment. If the process ends in this moment, the
+  // reader has to free all its memory, which can take long.
   std::array<char, 1> unused;
   const bool has_memory =
       ::readlink(path_of(pid_, "exe").data(), unused.data(), unused.size()) >= 0;

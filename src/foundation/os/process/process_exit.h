@@ -1,9 +1,13 @@
-// Finds out how another process of this host ended, for processes that are not its parent.
+// Finds out how another process of this host ended, if this process is not its parent.
 //
-// It uses two sources, because neither always has the answer. A descriptor of the process (pidfd,
-// from Linux 6.15 on) has it after the parent has waited for the process. Until then /proc has it,
-// as soon as the process is certain to end. That is long before its memory is freed, which takes
-// the kernel 45 ms per GiB.
+// There are two sources, because neither always has the answer:
+//
+//   process:   runs ... | certain to end, still has its memory | zombie | reaped by its parent
+//   /proc                |<-------------- knows the status -------------->|
+//   pidfd (Linux 6.15)                                                    |<-- knows the status
+//
+// Freeing the memory takes the kernel 45 ms per GiB, so /proc knows the status long before the
+// process has ended.
 #pragma once
 
 #include <sys/types.h>
@@ -16,46 +20,49 @@
 
 namespace hocket::os {
 
-// Returns when process `pid` (0: this one) began, in ticks since the host's start. Start and pid
-// together identify a process uniquely. 0 if it is unknown.
+// Returns when process `pid` (0: this process) began, in clock ticks since the host's start. Start
+// and pid together identify a process uniquely. 0 if the start is unknown.
 std::uint64_t process_start(pid_t pid) noexcept;
-// Returns whether none of its threads can run though it has not ended: it is stopped, or is writing
-// a core dump. `start` is as above; a later process with the same pid is not meant.
+// Returns whether a process has not ended, but none of its threads can run: it is stopped, or the
+// kernel is writing its core dump. `start` is the result of process_start. False if a later process
+// has the same pid.
 bool is_halted(pid_t pid, std::uint64_t start) noexcept;
-// Returns whether a signal has stopped every thread of the process, so that none is in the kernel
-// or about to enter it. False if it is unknown, for a traced process too. It allocates nothing.
+// Returns whether a signal has stopped every thread of the process. Then no thread is in the kernel
+// or about to enter it. False if this is unknown, and also for a traced process. It allocates no
+// memory.
 bool are_threads_stopped(pid_t pid, std::uint64_t start) noexcept;
-// Returns how a process will end that is writing a core dump, as waitpid does. The dump may take
-// minutes. 0 if the status is unknown. Absent if the process is not writing a dump. It never runs
-// again.
+// Returns the status, as of waitpid, with which a process will end whose core dump the kernel is
+// writing. This process never runs again, but the dump may take minutes. 0 if the status is
+// unknown. Absent if there is no dump in progress.
 std::optional<int> dumps_core_by(pid_t pid, std::uint64_t start) noexcept;
-// Returns the number of this process's pid namespace. Pids are valid only within it. 0 if it is
+// Returns the number of this process's pid namespace; pids are valid only within it. 0 if it is
 // unknown.
 std::uint64_t process_space() noexcept;
 
-// A value in place of waitpid's status, which is never this for an end: the process lives on as
-// another program (exec).
+// A status for a process that lives on as another program (exec). waitpid never returns this value.
 inline constexpr int kReplaced = 0xffff;
 
-// A resource: holds a descriptor of the process if the kernel supports that. It can be moved. One
-// thread.
+// Asks how one process has ended. A resource: holds a descriptor of the process (pidfd) if the
+// kernel supports it. It can be moved. One thread uses it.
 class ProcessExit {
  public:
-  // The state of an answer. In state kKnown, `status` is that of waitpid.
+  // kNotYet: the process has not ended. kKnown: `status` is that of waitpid. kNeverKnown: there
+  // will be no answer.
   enum class State : std::uint8_t { kNotYet, kKnown, kNeverKnown };
   struct Answer {
     State state = State::kNotYet;
     int status = 0;
   };
 
-  // Refers to the process with this `pid` and `start`. There is never an answer for a later process
-  // with the same pid, or for another pid namespace.
+  // Refers to the process with this `pid` and `start`. A later process with the same pid, and a
+  // process of another pid namespace, get no answer.
   ProcessExit(pid_t pid, std::uint64_t start) noexcept;
 
-  // Returns the present answer. It never waits, and takes some ten microseconds.
+  // Returns what is known now. It never waits, and takes about ten microseconds.
   Answer ask() const noexcept;
-  // Returns whether the process lives without a job's shared memory. It takes longer than `ask`. Do
-  // not call it for a process that has begun to end: its reader may have to free its memory.
+  // Returns whether the process lives, but has no job's shared memory any more: it has called exec.
+  // It takes longer than `ask`. It must not be called for a process that has begun to end, because
+  // the reader may then have to free that process's memory.
   bool was_replaced() const noexcept;
 
  private:
@@ -67,8 +74,8 @@ class ProcessExit {
   Fd descriptor_;
 };
 
-// Returns the contents of a file that the kernel generates. Empty if it cannot be read, as when its
-// process ends meanwhile.
+// Returns the contents of a file under /proc. Empty if the file cannot be read, for example because
+// its process has ended.
 std::string read_proc_file(const std::string& path);
 
 }  // namespace hocket::os

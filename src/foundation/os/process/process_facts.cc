@@ -3,28 +3,21 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 
 #include "foundation/os/process/process_exit.h"
+#include "foundation/os/process/process_stat.h"
 
 namespace hocket::os {
 
 pid_t process_parent(pid_t pid) noexcept {
-  try {
-    const std::string stat = read_proc_file(fmt::format("/proc/{}/stat", pid));
-    // The program's name, in parentheses, may contain any character.
-    const auto name_end = stat.rfind(')');
-    int parent = 0;
-    if (name_end == std::string::npos ||
-        std::sscanf(stat.c_str() + name_end + 1, " %*c %d", &parent) != 1) {
-      return 0;
-    }
-    return parent;
-  } catch (const std::bad_alloc&) {
-    return 0;
-  }
+  std::array<char, 32> path;
+  std::snprintf(path.data(), path.size(), "/proc/%d/stat", static_cast<int>(pid));
+  const auto stat = read_process_stat(path.data());
+  return stat ? stat->parent : 0;
 }
 
 std::string describe_end(int status) {

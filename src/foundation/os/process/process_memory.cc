@@ -16,22 +16,22 @@ namespace hocket::os {
 namespace {
 
 #if defined(__x86_64__)
-constexpr std::uint32_t kSignature = 0x53053053;  // in front of the place where a sequence aborts
+constexpr std::uint32_t kSignature = 0x53053053;  // the kernel expects it before the abort handler
 
-// The area that the kernel and this thread share; see rseq(2).
+// The area by which a thread tells the kernel of its restartable sequence; see rseq(2).
 struct alignas(32) SequenceArea {
   std::uint32_t cpu_id_start = 0;
   std::uint32_t cpu_id = ~std::uint32_t{0};
-  std::uint64_t sequence = 0;  // the address of a description; 0: none
+  std::uint64_t sequence = 0;  // the address of the description of a sequence; 0: none
   std::uint32_t flags = 0;
   std::uint32_t reserved[3] = {};
 };
 static_assert(sizeof(SequenceArea) == 32);
 
-// The area that the C library has registered for this thread; null if there is none.
+// Returns the area that the C library has registered for this thread; null if there is none.
 SequenceArea* area_of_library() noexcept {
   struct Place {
-    std::ptrdiff_t offset = 0;  // from the thread's control block
+    std::ptrdiff_t offset = 0;  // from the thread's control block, in bytes
     bool is_registered = false;
   };
   static const Place library_area = [] {
@@ -46,7 +46,8 @@ SequenceArea* area_of_library() noexcept {
   return reinterpret_cast<SequenceArea*>(thread + library_area.offset);
 }
 
-// The library may be old, or told not to register one. Then this thread registers its own.
+// Returns the area of this thread. If the C library has registered none, because it is old or was
+// told so, this thread registers one itself. Null if the kernel refuses.
 SequenceArea* area_of_thread() noexcept {
   if (SequenceArea* const area = area_of_library()) return area;
   enum class Registration : std::uint8_t { kUnknown, kDone, kRefused };
@@ -64,7 +65,8 @@ SequenceArea* area_of_thread() noexcept {
 }
 #endif
 
-// Enters process_vm_writev if the permit is valid. Returns what the kernel does, or -ECANCELED.
+// Calls process_vm_writev if the permit is valid. Returns the result of the kernel, or -ECANCELED
+// if the permit is not valid.
 long write_if_permitted(pid_t pid,
                         const iovec* local,
                         const iovec* remote,
@@ -76,8 +78,13 @@ long write_if_permitted(pid_t pid,
   register const iovec* to asm("r10") = remote;
   register long one asm("r8") = 1;
   register long no_flags asm("r9") = 0;
-  // 3: describes the sequence from 1: to 2:, whose last instruction enters the kernel. If this
-  // thread is interrupted between them, it goes on at 4:, and begins again at 6:.
+  // The labels of the sequence:
+  //   3:        its description, for the kernel
+  //   6:        start: tells the kernel the description
+  //   1: to 2:  the sequence: checks the permit; its last instruction enters the kernel
+  //   4:        if the kernel interrupts the sequence, the thread continues here, and goes to 6:
+  //   5:        the permit is not valid
+  //   7:        end
   asm volatile(
       ".pushsection __rseq_cs, \"aw\"\n"
       ".balign 32\n"
@@ -115,7 +122,8 @@ long write_if_permitted(pid_t pid,
         "r"(one),
         "r"(no_flags)
       : "rcx", "r11", "memory", "cc");
-  *static_cast<volatile std::uint64_t*>(&area->sequence) = 0;  // this library may be unloaded
+  // The description must not stay registered, because this library may be unloaded.
+  *static_cast<volatile std::uint64_t*>(&area->sequence) = 0;
   return result;
 #else
   static_cast<void>(pid), static_cast<void>(local), static_cast<void>(remote);

@@ -6,17 +6,17 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <optional>
 #include <string_view>
 #include <utility>
 
+#include "foundation/base/words.h"
 #include "foundation/os/process/process_exit.h"
+#include "foundation/os/process/process_stat.h"
 
 namespace hocket::os {
 namespace {
 
-constexpr int kMostThreads = 256;  // limit of the threads that are inspected
+constexpr int kMostThreads = 256;  // most threads that are inspected
 
 struct NamedCall {
   long number;
@@ -68,53 +68,25 @@ constexpr std::array kCalls{
 #endif
 };
 
-std::string_view first_word(std::string_view text) {
-  const auto begin = text.find_first_not_of(" \t\n");
-  if (begin == std::string_view::npos) return {};
-  text.remove_prefix(begin);
-  return text.substr(0, text.find_first_of(" \t\n"));
-}
-
 // Returns the value of a line "NAME:\tVALUE" of /proc/PID/status.
 std::string_view field(std::string_view status, std::string_view name) {
   const auto at = status.find(fmt::format("\n{}:", name));
   if (at == std::string_view::npos) return {};
-  return first_word(status.substr(at + name.size() + 2));
+  status.remove_prefix(at + name.size() + 2);
+  return base::next_word(status);
 }
 
-std::optional<long> long_of(std::string_view text) {
-  long value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end == text.data()) return std::nullopt;
-  return value;
-}
-
-// A process that may trace this one can see its system call. Others can see only the kernel's
-// function.
+// Returns the system call in which a process or thread sleeps. The kernel shows it only to
+// processes that may trace the other one. All others get the name of the kernel's function, or
+// nothing.
 std::string system_call_of(const std::string& folder) {
   const std::string text = read_proc_file(folder + "/syscall");
-  if (const auto call = long_of(first_word(text)); call && *call >= 0) {
+  if (const auto call = base::first_number<long>(text); call && *call >= 0) {
     const auto found = std::ranges::find(kCalls, *call, &NamedCall::number);
     return found != kCalls.end() ? std::string(found->name) : fmt::format("number {}", *call);
   }
   std::string where = read_proc_file(folder + "/wchan");
   return where == "0" ? std::string() : where;
-}
-
-// See proc(5). The program's name may contain any character.
-int processor_of(const std::string& folder) {
-  constexpr int kState = 3;
-  constexpr int kProcessor = 39;
-  const std::string text = read_proc_file(folder + "/stat");
-  std::string_view rest = text;
-  rest.remove_prefix(std::min(text.size(), text.rfind(')') + 1));
-  for (int field = kState; !rest.empty(); ++field) {
-    const std::string_view word = first_word(rest);
-    if (field == kProcessor) return static_cast<int>(long_of(word).value_or(-1));
-    const auto end = word.empty() ? rest.size() : word.data() + word.size() - rest.data();
-    rest.remove_prefix(static_cast<std::size_t>(end));
-  }
-  return -1;
 }
 
 int running_threads(pid_t pid) {
@@ -124,7 +96,7 @@ int running_threads(pid_t pid) {
   int running = 0;
   int looked_at = 0;
   while (const dirent* each = ::readdir(threads)) {
-    const auto thread = long_of(each->d_name);
+    const auto thread = base::number_in<pid_t>(each->d_name);
     if (!thread || *thread == pid) continue;
     if (++looked_at > kMostThreads) break;
     const std::string status = read_proc_file(fmt::format("{}/{}/status", folder, *thread));
@@ -135,21 +107,22 @@ int running_threads(pid_t pid) {
 }
 
 std::string tracer_of(std::string_view status) {
-  const auto tracer = long_of(field(status, "TracerPid"));
+  const auto tracer = base::number_in<long>(field(status, "TracerPid"));
   if (!tracer || *tracer == 0) return {};
   std::string name = read_proc_file(fmt::format("/proc/{}/comm", *tracer));
   if (!name.empty() && name.back() == '\n') name.pop_back();
   return name.empty() ? fmt::format("pid {}", *tracer) : fmt::format("{} (pid {})", name, *tracer);
 }
 
-// Reads a folder of /proc, of a process or of one of its threads.
+// Returns the state that a folder of /proc describes: that of a process, or of one of its threads.
 ProcessState state_in(const std::string& folder, pid_t pid, std::uint64_t start) {
   using Doing = ProcessState::Doing;
   ProcessState state;
   const std::string status = read_proc_file(folder + "/status");
   if (start == 0 || process_start(pid) != start) return state;
   state.tracer = tracer_of(status);
-  state.processor = processor_of(folder);
+  const auto stat = read_process_stat((folder + "/stat").c_str());
+  if (stat) state.processor = stat->processor;
   if (field(status, "CoreDumping") == "1") {
     state.doing = Doing::kDumping;
     return state;

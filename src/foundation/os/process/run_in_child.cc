@@ -16,13 +16,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Reads until the end of the stream. Absent at the deadline.
+// Reads until the other end of the pipe is closed. Absent at the deadline.
 std::optional<std::string> read_until(int fd, Clock::time_point deadline) {
   std::string text;
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     pollfd wait{fd, POLLIN, 0};
-    if (left <= 0 || ::poll(&wait, 1, static_cast<int>(left)) == 0) return {};
+    if (left <= 0) return {};
+    if (::poll(&wait, 1, static_cast<int>(left)) <= 0) continue;  // it may be a signal
     std::array<char, 4096> buffer;
     const ssize_t length = ::read(fd, buffer.data(), buffer.size());
     if (length < 0 && errno == EINTR) continue;
@@ -31,12 +32,11 @@ std::optional<std::string> read_until(int fd, Clock::time_point deadline) {
   }
 }
 
-[[noreturn]] void be_child(const std::function<std::string()>& body, int end, pid_t parent) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-  if (::getppid() != parent) ::_exit(1);  // the parent died before the line above
-  // The pipe has the number of a standard descriptor if that was closed.
+[[noreturn]] void be_child(const std::function<std::string()>& body, int end) {
+  // If this process had closed a standard descriptor, the pipe may have its number, which dup2
+  // below would replace. So the pipe gets a number above 2.
   const int fd = ::fcntl(end, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  // The output of a library that is loaded is discarded.
+  // Discards the output of `body`, such as that of a library that it loads.
   const int null = ::open("/dev/null", O_RDWR);
   ::dup2(null, STDOUT_FILENO);
   ::dup2(null, STDERR_FILENO);
@@ -44,22 +44,30 @@ std::optional<std::string> read_until(int fd, Clock::time_point deadline) {
   try {
     const std::string text = body();
     exit_code = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1;
-  } catch (...) {  // a process boundary: it ends with an error code
+  } catch (...) {  // an exception cannot cross processes: the exit code tells of it
   }
   ::_exit(exit_code);
 }
 
 }  // namespace
 
+pid_t fork_bound_child() {
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  if (::getppid() != parent) ::_exit(1);  // the parent died before prctl took effect
+  return 0;
+}
+
 std::optional<std::string> run_in_child(const std::function<std::string()>& body,
                                         int milliseconds) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
-  const pid_t parent = ::getpid();
-  const pid_t pid = ::fork();
+  const pid_t pid = fork_bound_child();
   if (pid == 0) {
     ::close(ends[0]);
-    be_child(body, ends[1], parent);
+    be_child(body, ends[1]);
   }
   ::close(ends[1]);
   std::optional<std::string> text;

@@ -27,14 +27,14 @@ struct SchedAttr {
 };
 static_assert(sizeof(SchedAttr) == 48);
 
-constexpr std::uint64_t kTurn = 100'000;  // ns, the kernel's minimum
+constexpr std::uint64_t kTurn = 100'000;  // ns; the kernel's minimum
 
 }  // namespace
 
 void take_short_turns() noexcept {
   const auto self = static_cast<id_t>(::syscall(SYS_gettid));
   SchedAttr attributes;
-  // A thread whose program has chosen another policy keeps it.
+  // If the program has chosen another policy for this thread, the thread keeps it.
   if (::sched_getscheduler(0) != SCHED_OTHER) return;
   attributes.nice = ::getpriority(PRIO_PROCESS, self);
   attributes.runtime = kTurn;
@@ -52,7 +52,8 @@ bool leave_processors(std::span<const int> taken, std::size_t choice) noexcept {
     if (numbers.empty()) return false;
     ProcessorSet target;
     target.add(numbers[choice % numbers.size()]);
-    // The thread runs there once the first call returns, and stays when it may go elsewhere again.
+    // When the first call returns, the thread runs on the chosen processor. The second call
+    // restores the affinity mask, and the thread stays where it is.
     return target.restrict_this_thread() && allowed.restrict_this_thread();
   } catch (const std::exception&) {  // no memory
     return false;

@@ -6,14 +6,14 @@
 
 namespace hocket::os {
 
-// Gives the calling thread shorter time slices, which it gets sooner when the processors are busy.
-// It is for a thread that sleeps most of the time and must react quickly. Its total share stays the
-// same. It has an effect from Linux 6.12 on.
+// Gives the calling thread shorter time slices. When the processors are busy, it then gets its next
+// slice sooner, but its total share stays the same. It is for a thread that sleeps most of the time
+// and must react quickly. It has an effect from Linux 6.12 on.
 void take_short_turns() noexcept;
 
 // Moves this thread to a processor that it may use and that is not in `taken`. Its affinity mask
-// stays what it is. `choice` selects one of several, so that threads which move at once spread out.
-// False if there is none.
+// does not change. `choice` selects one of several such processors; threads that move at the same
+// time pass different values. Returns false if there is no such processor.
 bool leave_processors(std::span<const int> taken, std::size_t choice) noexcept;
 
 }  // namespace hocket::os

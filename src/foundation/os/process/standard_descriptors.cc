@@ -6,7 +6,7 @@
 namespace hocket::os {
 
 void occupy_standard_descriptors() noexcept {
-  for (;;) {  // the kernel returns the lowest free number
+  for (;;) {  // open returns the lowest free number
     const int opened = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     if (opened < 0) return;
     if (opened <= STDERR_FILENO) continue;

@@ -1,11 +1,11 @@
-// The descriptors 0, 1 and 2 of this process.
+// Keeps the descriptors 0, 1 and 2 of this process in use.
 #pragma once
 
 namespace hocket::os {
 
-// Opens the closed ones of them on /dev/null, permanently. Otherwise the next opened file or
-// connection would get one of these numbers, and with it the output of the program and its
-// libraries.
+// Opens /dev/null for each of these descriptors that is closed, for the rest of the process's life.
+// Otherwise the next file or connection would get such a number, and with it the output of the
+// program and its libraries.
 void occupy_standard_descriptors() noexcept;
 
 }  // namespace hocket::os

@@ -18,7 +18,7 @@
 namespace hocket::os {
 namespace {
 
-// Empty if others cannot use the address.
+// Returns an address as text. Empty if other hosts cannot use it, because it is link-local.
 std::string text_of(const sockaddr& address) {
   char text[INET6_ADDRSTRLEN] = {};
   if (address.sa_family == AF_INET) {
@@ -75,11 +75,11 @@ std::string address_toward(const HostPort& other) {
     sockaddr_storage own{};
     socklen_t size = sizeof own;
     auto* address = reinterpret_cast<sockaddr*>(&own);
-    if (socket && ::connect(socket.get(), each->ai_addr, each->ai_addrlen) == 0 &&
-        ::getsockname(socket.get(), address, &size) == 0) {
-      if (auto text = text_of(*address); !text.empty()) return text;
-    }
-    error = errno;
+    const bool is_known = socket && ::connect(socket.get(), each->ai_addr, each->ai_addrlen) == 0 &&
+                          ::getsockname(socket.get(), address, &size) == 0;
+    error = is_known ? EADDRNOTAVAIL : errno;
+    if (!is_known) continue;
+    if (auto text = text_of(*address); !text.empty()) return text;
   }
   throw SystemError("there is no way to " + to_string(other), error);
 }
@@ -92,7 +92,7 @@ std::optional<Interface> find_interface(const std::string& name_or_address) {
     Interface interface{.name = each->ifa_name, .address = text_of(*each->ifa_addr)};
     if (interface.address.empty()) continue;
     const bool is_asked_for = interface.name == name_or_address;
-    // Further addresses of an interface may have labels: "eth0:1".
+    // A further address of an interface may have a label behind the interface's name: "eth0:1".
     interface.name.resize(std::min(interface.name.find(':'), interface.name.size()));
     if (interface.address == name_or_address) return interface;
     if (!is_asked_for) continue;

@@ -1,4 +1,4 @@
-// The process at the other end of an AF_UNIX socket, as the kernel reports it.
+// Tells which process is at the other end of an AF_UNIX socket, as the kernel reports it.
 #pragma once
 
 #include <sys/types.h>
@@ -7,8 +7,8 @@
 
 namespace hocket::os {
 
-// The peer's credentials when it connected or listened. A value. Its pid may have been reused
-// since.
+// The credentials that the peer had when it connected or listened. A value. The pid may have been
+// reused since.
 struct PeerCredentials {
   pid_t pid = -1;
   uid_t uid = static_cast<uid_t>(-1);
@@ -18,7 +18,7 @@ struct PeerCredentials {
 PeerCredentials peer_credentials(int socket);
 inline PeerCredentials peer_credentials(const Fd& socket) { return peer_credentials(socket.get()); }
 
-// Throws RendezvousError if the peer does not run as this process's effective user.
+// Throws RendezvousError unless the peer runs as this process's effective user.
 void require_same_user(const Fd& socket);
 
 }  // namespace hocket::os

@@ -18,12 +18,13 @@
 namespace hocket::os {
 namespace {
 
-// A port that another process has claimed may be given up a moment later.
+// The time for which to wait for claimed ports. Another process may give up its claim a moment
+// later.
 constexpr std::chrono::milliseconds kForClaims{1000};
 constexpr std::chrono::milliseconds kPause{10};
 
-// Tells other processes of this network namespace that a port is about to be taken: each claim is
-// an AF_UNIX name. Absent if another process has claimed the port.
+// Claims a port: tells the other processes of this network namespace that this process is about to
+// take it. A claim is an abstract AF_UNIX name. Absent if another process has claimed the port.
 std::optional<UnixListener> claim(int port) {
   try {
     return UnixListener::bind_abstract(fmt::format("hocket-port-{}", port));
@@ -33,8 +34,8 @@ std::optional<UnixListener> claim(int port) {
   }
 }
 
-// Calls `use` with the ports that no other process has claimed, until it returns true. Processes
-// begin at different ports.
+// Calls `use` with each port of the range that no other process has claimed, until `use` returns
+// true. Processes begin at different ports, so they seldom compete.
 bool try_ports(base::PortRange range, const std::function<bool(int)>& use) {
   const int count = range.high - range.low + 1;
   bool is_used = false;

@@ -1,4 +1,4 @@
-// Listening on a port of a given range.
+// Listens on a port of a given range.
 #pragma once
 
 #include <functional>
@@ -9,16 +9,16 @@
 
 namespace hocket::os {
 
-// Makes a socket that listens on a free port of the range; without a range, on any free port.
-// Throws SystemError, which names the address and the range.
+// Makes a socket that listens on a free port of the range. If the range is not set, the system
+// chooses the port. Throws SystemError, which names the address and the range.
 Fd listen_tcp(const std::string& host, base::PortRange range);
 
-// Calls `use` with one free port of the range after another, until it returns true, for a library
-// that listens by itself. Meanwhile no other process that goes by this function takes the port.
-// Throws SystemError if it never returns true.
+// Calls `use` with one free port of the range after another, until `use` returns true. It is for a
+// library that listens by itself. During a call of `use`, no other process takes the port through
+// the functions of this file. Throws SystemError if `use` never returns true.
 void use_free_port(base::PortRange range, const std::function<bool(int port)>& use);
 
-// Returns whether a listener for all addresses could have this port.
+// Returns whether a socket could listen on this port at all addresses of this host.
 bool is_port_free(int port);
 
 }  // namespace hocket::os

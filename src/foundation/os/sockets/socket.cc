@@ -30,7 +30,8 @@ AddressList resolve(const HostPort& address, int flags) {
   addrinfo* found = nullptr;
   const std::string port = std::to_string(address.port);
   const int error = ::getaddrinfo(address.host.c_str(), port.c_str(), &hints, &found);
-  // A minimal machine may have no /etc/hosts, but this name needs none (RFC 6761).
+  // Without /etc/hosts the resolver may not know "localhost". The name always means this host (RFC
+  // 6761).
   if (error != 0 && address.host == "localhost") {
     return resolve({.host = "127.0.0.1", .port = address.port}, flags);
   }
@@ -47,14 +48,9 @@ Fd make_socket(const addrinfo& address) {
       address.ai_family, address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, address.ai_protocol));
 }
 
-// Returns 0, or the error of the connection.
-int finish_connect(const Fd& socket, const HostPort& address, base::Deadline deadline) {
-  if (!wait_ready(socket.get(), Readiness::kWrite, deadline)) {
-    throw RendezvousError(
-        fmt::format("{} did not take a connection in time; check the address and "
-                    "that no firewall drops its packets",
-                    to_string(address)));
-  }
+// Waits until a connection is made or has failed. Returns 0, or the error.
+int finish_connect(const Fd& socket, base::Deadline deadline) {
+  if (!wait_ready(socket.get(), Readiness::kWrite, deadline)) return ETIMEDOUT;
   return connect_error(socket.get());
 }
 
@@ -226,10 +222,15 @@ Fd connect_tcp(const HostPort& address, base::Deadline deadline) {
     set_no_delay(socket.get());
     const int connected = ::connect(socket.get(), each->ai_addr, each->ai_addrlen);
     error = connected == 0 ? 0 : errno;
-    if (error == EINPROGRESS || error == EINTR) error = finish_connect(socket, address, deadline);
+    if (error == EINPROGRESS || error == EINTR) error = finish_connect(socket, deadline);
     if (error == 0) return socket;
   }
-  throw SystemError("cannot connect to " + to_string(address), error);
+  throw SystemError(
+      fmt::format(
+          "cannot connect to {}{}",
+          to_string(address),
+          error == ETIMEDOUT ? " (its host may be off, or a firewall drop the packets)" : ""),
+      error);
 }
 
 Fd begin_connect(const HostPort& address) {
@@ -269,7 +270,7 @@ Fd accept_pending(int listener) {
     const int accepted = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (accepted >= 0) return Fd(accepted);
     if (errno == EAGAIN || errno == EWOULDBLOCK) return Fd();
-    // A peer that closed before it was accepted is ignored.
+    // A peer that has closed its connection before it was accepted is ignored.
     if (errno != EINTR && errno != ECONNABORTED) {
       throw SystemError("cannot accept a connection", errno);
     }

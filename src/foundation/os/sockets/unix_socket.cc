@@ -1,5 +1,6 @@
 #include "foundation/os/sockets/unix_socket.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -50,13 +51,13 @@ void start_listening(const Fd& socket) {
   }
 }
 
-// Space for one descriptor, aligned for a cmsghdr. If a peer sends more, the kernel closes the
-// others.
+// Space for the control message with one descriptor, aligned for a cmsghdr. If a peer sends more
+// descriptors than fit, the kernel closes the others.
 struct alignas(cmsghdr) ControlBuffer {
   char bytes[CMSG_SPACE(sizeof(int))] = {};
 };
 
-// Takes the descriptor from a received message, if there is one.
+// Takes the descriptor out of a received message. If there are several, it closes all but the last.
 Fd take_descriptor(msghdr& message) {
   Fd taken;
   for (cmsghdr* each = CMSG_FIRSTHDR(&message); each != nullptr;
@@ -72,11 +73,22 @@ Fd take_descriptor(msghdr& message) {
   return taken;
 }
 
+// Throws the reason why a message has no descriptor. If this process has no free descriptors, the
+// kernel drops the received one without an error. An attempt to duplicate another one then shows
+// the error.
+[[noreturn]] void throw_without_descriptor(const msghdr& message, const Fd& socket) {
+  const bool is_cut = (message.msg_flags & MSG_CTRUNC) != 0;
+  if (is_cut && !Fd(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0))) {
+    throw SystemError("cannot take a descriptor from another process", errno);
+  }
+  throw RendezvousError("a message that should carry a descriptor came without one");
+}
+
 }  // namespace
 
 UnixListener UnixListener::autobind() {
   Fd socket = make_socket();
-  // An address with only the family asks the kernel for a name.
+  // An address that consists of the family alone asks the kernel for a name.
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(sa_family_t)) != 0) {
@@ -120,7 +132,7 @@ Fd connect_abstract(std::string_view name, base::Deadline deadline) {
     if (errno != EAGAIN && errno != EINTR) {
       throw SystemError(fmt::format("cannot connect to the AF_UNIX name \"{}\"", name), errno);
     }
-    // EAGAIN means that the backlog is full, which poll does not report.
+    // EAGAIN means that the listener's backlog is full. poll(2) cannot wait for this, so retry.
     base::throw_if_interrupted("the wait for another process");
     return false;
   };
@@ -151,7 +163,7 @@ void send_fd(const Fd& socket,
   std::memcpy(CMSG_DATA(header), &number, sizeof number);
   for (;;) {
     const ssize_t sent = ::sendmsg(socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    // The descriptor went with the first byte; the rest follows as plain bytes.
+    // The descriptor was sent with the first byte. The rest follows as plain bytes.
     if (sent > 0)
       return send_all(socket, payload.subspan(static_cast<std::size_t>(sent)), deadline);
     if (errno == EPIPE || errno == ECONNRESET) {
@@ -179,8 +191,7 @@ Fd receive_fd(const Fd& socket, std::span<std::byte> payload, base::Deadline dea
     const ssize_t got = ::recvmsg(socket.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (got > 0) {
       Fd taken = take_descriptor(message);
-      if (!taken)
-        throw RendezvousError("a message that should carry a descriptor came without one");
+      if (!taken) throw_without_descriptor(message, socket);
       receive_all(socket, payload.subspan(static_cast<std::size_t>(got)), deadline);
       return taken;
     }

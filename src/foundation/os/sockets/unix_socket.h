@@ -1,9 +1,9 @@
 // AF_UNIX sockets with abstract names, which are not in the file system, and the transfer of
 // descriptors over them.
 //
-// They are stream sockets, close-on-exec and nonblocking. The functions here block until their
-// deadline. They throw RendezvousError if the time runs out or the peer has closed, and SystemError
-// otherwise. SIGPIPE never occurs.
+// The sockets are stream sockets, close-on-exec and nonblocking. The functions here wait until
+// their deadline. They throw RendezvousError if the deadline passes or the peer has closed the
+// connection, and SystemError for other failures. SIGPIPE never occurs.
 #pragma once
 
 #include <cstddef>
@@ -18,23 +18,24 @@
 
 namespace hocket::os {
 
-// A resource: a listening socket. One thread at a time.
+// A resource: a listening socket. One thread at a time uses it.
 class UnixListener {
  public:
   // Lets the kernel choose a name that is unique on this host (in this network namespace).
   static UnixListener autobind();
-  // Uses a given name, without the leading NUL, of at most 107 bytes. Throws SystemError; the error
-  // is EADDRINUSE if the name is in use.
+  // Listens at a given name of at most 107 bytes, without the leading NUL. Throws SystemError; its
+  // error is EADDRINUSE if the name is in use.
   static UnixListener bind_abstract(std::string_view name);
 
-  // Returns the name for connect_abstract, in this or another process. It is printable if the given
-  // name was; autobind's names are five hexadecimal digits.
+  // Returns the name to pass to connect_abstract, in this or another process. The names of autobind
+  // are five hexadecimal digits.
   const std::string& name() const noexcept { return name_; }
   const Fd& fd() const noexcept { return fd_; }
   // Gives up ownership and returns the socket.
   Fd release() && noexcept { return std::move(fd_); }
 
-  // Accepts the next peer. It may be any process of this host: check its credentials.
+  // Accepts the next peer. Any process of this host may connect, so the caller must check the
+  // peer's credentials.
   Fd accept(base::Deadline deadline);
 
  private:
@@ -43,12 +44,13 @@ class UnixListener {
   std::string name_;
 };
 
-// Throws SystemError (ECONNREFUSED) at once if nobody listens. Waits while the backlog is full.
+// Connects to the listener with this name. Waits while the listener's backlog is full. Throws
+// SystemError (ECONNREFUSED) at once if there is no listener.
 Fd connect_abstract(std::string_view name, base::Deadline deadline);
 
-// Transfer one message with one descriptor and some bytes. The receiver must ask for exactly that
-// number of bytes. The descriptor arrives close-on-exec. A message without a descriptor is a
-// RendezvousError.
+// Send and receive one message, with one descriptor and some bytes. The receiver must ask for
+// exactly the number of bytes that were sent. The received descriptor is close-on-exec. A message
+// without a descriptor is a RendezvousError.
 void send_fd(const Fd& socket,
              const Fd& fd,
              std::span<const std::byte> payload,

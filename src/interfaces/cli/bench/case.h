@@ -24,14 +24,14 @@ enum class Collective : std::uint8_t {
   kGather,
   kScatter,
   kAllToAll,
-  kSend,      // ranks 0 and 1 send to and fro; the time is one way, half of a round trip
-  kSendRecv,  // each rank sends to the next and receives from the one before
-  // Rank 0 sends a window of messages to rank 1, which then sends one back. The time is that of one
-  // message.
+  kSend,      // ranks 0 and 1 send a message back and forth; the time is half of a round trip
+  kSendRecv,  // each rank sends to the next rank and receives from the one before it
+  // Rank 0 sends a window of messages to rank 1, which answers with one message. The time is that
+  // of one message of the window.
   kSendWindow,   // by blocking calls
   kISendWindow,  // by nonblocking calls, and one wait for all
   kBarrier,
-  // No collectives, but measured as they are; see numeric.h. `elements` of a Case is N.
+  // Numeric cases, which are measured like collectives; see numeric.h. `elements` of a Case is N.
   kFft,            // of N^3 complex numbers, from slabs to the same slabs
   kFftTransposed,  // to slabs of the second axis
   kMatmul,         // N x N by N x N
@@ -63,11 +63,11 @@ inline constexpr int kWindow = 64;
 constexpr bool is_window(Collective collective) noexcept {
   return collective == Collective::kSendWindow || collective == Collective::kISendWindow;
 }
-// Ranks 0 and 1 take part, and the others look on.
+// True if only ranks 0 and 1 take part. The other ranks make no calls.
 constexpr bool is_of_two(Collective collective) noexcept {
   return collective == Collective::kSend || is_window(collective);
 }
-// Messages that a call sends one after the other; its time is shown for each.
+// The number of messages that a call sends one after the other. Times are shown for one message.
 constexpr int messages_in_call(Collective collective) noexcept {
   if (is_window(collective)) return kWindow;
   return collective == Collective::kSend ? 2 : 1;
@@ -76,7 +76,7 @@ constexpr int messages_in_call(Collective collective) noexcept {
 // The root of broadcast, gather, scatter and reduce.
 inline constexpr int kRoot = 0;
 
-// kCuda: ordinary memory of GPUs. Symmetric memory is where the plain kind of a plan is.
+// kCuda is ordinary memory of GPUs. kSymmetric is memory of GPUs if Plan::plain is kCuda.
 enum class Memory : std::uint8_t { kOrdinary, kSymmetric, kCuda };
 std::string_view name_of(Memory memory) noexcept;
 
@@ -85,7 +85,7 @@ constexpr bool reduces(Collective collective) noexcept {
          collective == Collective::kScan || collective == Collective::kExscan ||
          collective == Collective::kReduceScatter;
 }
-// Each rank has a share: the larger buffer holds as many shares as there are ranks.
+// True if each rank has a share: the larger buffer holds as many shares as there are ranks.
 constexpr bool has_shares(Collective collective) noexcept {
   switch (collective) {
     case Collective::kReduceScatter:
@@ -111,7 +111,7 @@ constexpr bool has_shares(Collective collective) noexcept {
   }
   return false;
 }
-// True if GPUs write the collective's results straight into peers' symmetric memory.
+// True if GPUs write the collective's results directly into peers' symmetric memory.
 constexpr bool writes_to_peers(Collective collective) noexcept {
   return collective == Collective::kAllReduce || collective == Collective::kBroadcast ||
          collective == Collective::kAllGather || collective == Collective::kAllToAll;
@@ -122,7 +122,8 @@ constexpr bool in_place_is_a_choice(Collective collective) noexcept {
   return reduces(collective) || has_shares(collective);
 }
 
-// A value. `elements` is the length of a share where the collective has shares, else of the array.
+// A value. If the collective has shares, `elements` is the length of a share, else that of the
+// array.
 struct Case {
   Collective collective = Collective::kAllReduce;
   std::size_t elements = 0;
@@ -134,8 +135,8 @@ struct Case {
   bool operator==(const Case&) const = default;
 };
 
-// `elements` of a Case whose larger buffer has about `bytes` bytes: at most that many if possible,
-// and at least one element (a share). 0 for a barrier. For numeric cases `bytes` is N itself.
+// Returns `elements` for a Case. The larger buffer then has at most `bytes` bytes, but at least one
+// element (of a share). 0 for a barrier. For numeric cases `bytes` is N itself.
 std::size_t elements_for(Collective collective, std::size_t bytes, DType dtype, int ranks) noexcept;
 
 // Bytes of the larger of a rank's buffers; for numeric cases, of the whole result.
@@ -152,8 +153,9 @@ Shape shape_of(const Case& subject, int rank, int ranks) noexcept;
 // Floating-point operations of numeric cases, by the usual count: 5 N^3 log2(N^3), 2 N^3. Else 0.
 double operations_of(const Case& subject) noexcept;
 
-// Bus bandwidth over bytes / time, by the convention of nccl-tests. The factor makes figures of
-// different collectives and numbers of ranks comparable with one link's bandwidth.
+// Returns the factor that turns bytes / time into bus bandwidth, by the convention of nccl-tests.
+// With it, figures of different collectives and numbers of ranks are comparable with one link's
+// bandwidth.
 double bus_factor(Collective collective, int ranks) noexcept;
 
 }  // namespace hocket::cli::bench

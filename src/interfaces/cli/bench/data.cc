@@ -18,7 +18,7 @@ inline constexpr bool kIsComplex = false;
 template <typename T>
 inline constexpr bool kIsComplex<std::complex<T>> = true;
 
-// The type in which the expected values are worked out: wide enough to be exact.
+// The type in which the expected values are computed: wide enough to be exact.
 template <typename T>
 using Wide = std::conditional_t<
     kIsComplex<T>,
@@ -45,7 +45,7 @@ std::uint32_t variety(int ranks) noexcept {
   return 4093;
 }
 
-// The input of rank `rank` at `index`.
+// Computes the input of rank `rank` at `index`.
 template <typename T>
 struct Source {
   std::uint32_t seed;
@@ -102,7 +102,8 @@ T reduced(const Source<T>& source, ReduceOp op, int ranks, std::size_t index) no
   return narrow<T>(sum);
 }
 
-// Equal, but for the last bits of a float: libraries may add in any order.
+// Returns whether two values are equal, up to the last bits of a float: libraries may add in any
+// order.
 template <typename T>
 bool same(T a, T b) noexcept {
   if constexpr (std::is_integral_v<T>) {
@@ -123,55 +124,58 @@ struct Range {
   std::size_t count = 0;
 };
 
-Range input_range(const Case& subject, Seat seat) noexcept {
+Range input_range(const Case& subject, JobRank self) noexcept {
   const std::size_t one = subject.elements;
-  const auto rank = static_cast<std::size_t>(seat.rank);
-  if (subject.collective == Collective::kBroadcast) return {0, seat.rank == kRoot ? one : 0};
-  if (!subject.in_place) return {0, shape_of(subject, seat.rank, seat.ranks).in};
+  const auto rank = static_cast<std::size_t>(self.rank);
+  if (subject.collective == Collective::kBroadcast) return {0, self.rank == kRoot ? one : 0};
+  if (!subject.in_place) return {0, shape_of(subject, self.rank, self.ranks).in};
   switch (subject.collective) {
     case Collective::kAllGather:
       return {rank * one, one};
     case Collective::kGather:
-      return {seat.rank == kRoot ? rank * one : 0, one};
+      return {self.rank == kRoot ? rank * one : 0, one};
     case Collective::kScatter:
-      return {0, seat.rank == kRoot ? one * static_cast<std::size_t>(seat.ranks) : 0};
+      return {0, self.rank == kRoot ? one * static_cast<std::size_t>(self.ranks) : 0};
     default:
-      return {0, shape_of(subject, seat.rank, seat.ranks).out};
+      return {0, shape_of(subject, self.rank, self.ranks).out};
   }
 }
 
-// Position of the results. In a scatter in place the root's own part is not a result: it stays.
-Range result_range(const Case& subject, Seat seat) noexcept {
-  const bool is_root = seat.rank == kRoot;
+// Position of the results. In a scatter in place, the root's own part stays and is no result.
+Range result_range(const Case& subject, JobRank self) noexcept {
+  const bool is_root = self.rank == kRoot;
   switch (subject.collective) {
     case Collective::kReduce:
       return {0, is_root ? subject.elements : 0};
     case Collective::kExscan:
-      return {0, seat.rank > 0 ? subject.elements : 0};
+      return {0, self.rank > 0 ? subject.elements : 0};
     case Collective::kGather:
-      return {0, is_root ? subject.elements * static_cast<std::size_t>(seat.ranks) : 0};
+      return {0, is_root ? subject.elements * static_cast<std::size_t>(self.ranks) : 0};
     case Collective::kReduceScatter:
     case Collective::kScatter:
       return {0, subject.elements};
     default:
-      return {0, shape_of(subject, seat.rank, seat.ranks).out};
+      return {0, shape_of(subject, self.rank, self.ranks).out};
   }
 }
 
 template <typename T>
-T expected_at(const Case& subject, Seat seat, const Source<T>& source, std::size_t index) noexcept {
+T expected_at(const Case& subject,
+              JobRank self,
+              const Source<T>& source,
+              std::size_t index) noexcept {
   const std::size_t one = subject.elements;
-  const auto rank = static_cast<std::size_t>(seat.rank);
+  const auto rank = static_cast<std::size_t>(self.rank);
   switch (subject.collective) {
     case Collective::kAllReduce:
     case Collective::kReduce:
-      return reduced<T>(source, subject.op, seat.ranks, index);
+      return reduced<T>(source, subject.op, self.ranks, index);
     case Collective::kScan:
-      return reduced<T>(source, subject.op, seat.rank + 1, index);
+      return reduced<T>(source, subject.op, self.rank + 1, index);
     case Collective::kExscan:
-      return reduced<T>(source, subject.op, seat.rank, index);
+      return reduced<T>(source, subject.op, self.rank, index);
     case Collective::kReduceScatter:
-      return reduced<T>(source, subject.op, seat.ranks, rank * one + index);
+      return reduced<T>(source, subject.op, self.ranks, rank * one + index);
     case Collective::kBroadcast:
       return narrow<T>(source(kRoot, index));
     case Collective::kAllGather:
@@ -187,7 +191,7 @@ T expected_at(const Case& subject, Seat seat, const Source<T>& source, std::size
     case Collective::kISendWindow:
       return narrow<T>(source(0, index));
     case Collective::kSendRecv:
-      return narrow<T>(source((rank + seat.ranks - 1) % seat.ranks, index));
+      return narrow<T>(source((rank + self.ranks - 1) % self.ranks, index));
     case Collective::kBarrier:
     case Collective::kFft:
     case Collective::kFftTransposed:
@@ -251,58 +255,60 @@ std::string text_of(T value) {
   return text.str();
 }
 
-// The distance of the elements that are looked at. In long results it is more than 1, because the
-// expected sum takes all ranks' numbers to work out. It is odd, so that no part of a library's own
-// pieces is passed over each time.
-std::size_t stride_of(const Case& subject, Seat seat, std::size_t count) noexcept {
+// The distance between checked elements. It is more than 1 in long results, because computing an
+// expected sum takes the numbers of all ranks. It is odd, so that it does not always skip the same
+// part of a library's chunks.
+std::size_t stride_of(const Case& subject, JobRank self, std::size_t count) noexcept {
   constexpr std::size_t kMost = std::size_t{1} << 22;
-  const std::size_t each = reduces(subject.collective) ? static_cast<std::size_t>(seat.ranks) : 1;
+  const std::size_t each = reduces(subject.collective) ? static_cast<std::size_t>(self.ranks) : 1;
   return count * each / kMost | 1;
 }
 
 }  // namespace
 
-void fill(const Case& subject, Seat seat, std::uint32_t seed, Arrays arrays) {
-  if (is_numeric(subject.collective)) return fill_numeric(subject, seat, seed, arrays);
-  // The byte 0xa5 repeated is no small whole number in any type, so it cannot be taken for a
-  // result. As a bool it is invalid, so bools get 1, which is right by chance half of the time.
-  // Several seeds find such errors.
-  const Shape shape = shape_of(subject, seat.rank, seat.ranks);
+void fill(const Case& subject, JobRank self, std::uint32_t seed, Arrays arrays) {
+  if (is_numeric(subject.collective)) return fill_numeric(subject, self, seed, arrays);
+  // A value of 0xa5 bytes is no small integer in any type, so it cannot pass for a result. As a
+  // bool it would be invalid, so bools get 1. That is the right result half of the time, but
+  // several seeds are tried.
+  const Shape shape = shape_of(subject, self.rank, self.ranks);
   const int poison = subject.dtype == DType::kBool ? 1 : 0xa5;
   if (shape.out > 0) std::memset(arrays.out, poison, shape.out * size_of(subject.dtype));
   const bool reads_out = subject.in_place || subject.collective == Collective::kBroadcast;
   void* input = reads_out ? arrays.out : arrays.in;
   if (input == nullptr) return;
-  const Range range = input_range(subject, seat);
+  const Range range = input_range(subject, self);
   with_type(subject.dtype, [&](auto element) {
     using T = decltype(element);
-    const Source<T> source{seed, subject.op, variety<T>(seat.ranks)};
-    // In place, the part that an all-gather brings is numbered from 0 like anywhere else.
+    const Source<T> source{seed, subject.op, variety<T>(self.ranks)};
+    // In place, the input of an all_gather lies in the middle of `out`. It is numbered from 0 in
+    // this case, too.
+    // `out`.
     T* first = static_cast<T*>(input) + range.first;
-    for (std::size_t i = 0; i < range.count; ++i) first[i] = narrow<T>(source(seat.rank, i));
+    for (std::size_t i = 0; i < range.count; ++i) first[i] = narrow<T>(source(self.rank, i));
   });
 }
 
-std::string check(const Case& subject, Seat seat, std::uint32_t seed, Arrays arrays) {
-  if (is_numeric(subject.collective)) return check_numeric(subject, seat, seed, arrays);
-  const Range range = result_range(subject, seat);
+std::string check(const Case& subject, JobRank self, std::uint32_t seed, Arrays arrays) {
+  if (is_numeric(subject.collective)) return check_numeric(subject, self, seed, arrays);
+  const Range range = result_range(subject, self);
   return with_type(subject.dtype, [&](auto element) {
     using T = decltype(element);
-    const Source<T> source{seed, subject.op, variety<T>(seat.ranks)};
+    const Source<T> source{seed, subject.op, variety<T>(self.ranks)};
     const T* results = static_cast<const T*>(arrays.out);
     std::size_t wrong = 0;
     std::size_t first_wrong = 0;
-    const std::size_t stride = stride_of(subject, seat, range.count);
+    const std::size_t stride = stride_of(subject, self, range.count);
     for (std::size_t i = 0; i < range.count; i += stride) {
-      if (same(results[i], expected_at<T>(subject, seat, source, i))) continue;
+      if (same(results[i], expected_at<T>(subject, self, source, i))) continue;
       if (wrong++ == 0) first_wrong = i;
     }
     if (wrong == 0) return std::string();
     std::ostringstream text;
-    text << "rank " << seat.rank << ": " << wrong << " of " << (range.count + stride - 1) / stride
+    text << "rank " << self.rank << ": " << wrong << " of " << (range.count + stride - 1) / stride
          << " elements that were looked at are wrong, the first at " << first_wrong << ": "
          << text_of(results[first_wrong]) << " instead of "
-         << text_of(expected_at<T>(subject, seat, source, first_wrong));
+         << text_of(expected_at<T>(subject, self, source, first_wrong));
     return text.str();
   });
 }

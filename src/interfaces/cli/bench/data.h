@@ -18,18 +18,18 @@ struct Arrays {
 };
 
 // A rank, and the number of ranks.
-struct Seat {
+struct JobRank {
   int rank = 0;
   int ranks = 1;
 };
 
-// Writes the inputs of `subject` for `seed`, and into every other element a value that is no
+// Writes the inputs of `subject` for `seed`. Fills all other elements with a value that cannot be a
 // result.
-void fill(const Case& subject, Seat seat, std::uint32_t seed, Arrays arrays);
+void fill(const Case& subject, JobRank self, std::uint32_t seed, Arrays arrays);
 
 // Compares the results with those that follow from `fill` with the same seed on every rank. Checks
-// a sample of very large arrays. Empty if all are right; else the first error, and the number of
-// errors.
-std::string check(const Case& subject, Seat seat, std::uint32_t seed, Arrays arrays);
+// only a sample of very large arrays. Returns an empty text if all are right; else the first error,
+// and the number of errors.
+std::string check(const Case& subject, JobRank self, std::uint32_t seed, Arrays arrays);
 
 }  // namespace hocket::cli::bench

@@ -31,7 +31,8 @@ struct Chapter {
   }
 };
 
-// Rows of one curve have the same key: a library with a kind of memory, in place or not.
+// The key of a curve: a library with a kind of memory, in place or not. Rows with equal keys form
+// one curve.
 struct Key {
   std::size_t library = 0;  // by the order of participants
   Memory memory = Memory::kOrdinary;
@@ -90,7 +91,7 @@ class Page {
                        is_dashed(key) ? " dashed" : "");
   }
 
-  // In place has a dash pattern only if both ways were measured.
+  // In-place curves are dashed only if out-of-place calls were measured, too.
   bool is_dashed(const Key& key) const { return key.in_place && findings_.plan.places.size() > 1; }
 
   std::string name_of_key(const Key& key) const {
@@ -148,7 +149,7 @@ class Page {
                    }));
   }
 
-  // One picture of the times with each number of ranks.
+  // Returns one picture with a plot of the times for each number of ranks.
   std::string panels(const Chapter& chapter) const {
     std::vector<Plot> plots;
     for (const int ranks : findings_.ranks) {
@@ -179,7 +180,8 @@ class Page {
                           })));
   }
 
-  // The time of each way of hocket's over one other library's: below the line hocket is faster.
+  // Plots hocket's times divided by another library's, for each kind of memory, in place or not.
+  // Hocket is faster below the line at 1.
   std::string ratio_plot(const Chapter& chapter, const std::string& peer) const {
     Plot plot = plot_of(
         fmt::format("Time relative to {} (lower is better)", peer),
@@ -283,7 +285,7 @@ class Page {
         "<section>\n<h2>{}</h2>\n{}{}</section>\n", escaped(chapter.title), plots, tables);
   }
 
-  // "2.3 times as fast as openmpi (geometric mean of 13 sizes)", for each other library.
+  // Returns "2.3 times as fast as openmpi (geometric mean of 13 sizes)", for each other library.
   std::string summary(const Chapter& chapter) const {
     std::string text;
     for (const Participant& peer : findings_.participants) {

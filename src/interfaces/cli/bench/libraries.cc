@@ -18,7 +18,7 @@ fs::path this_executable() {
   return fs::read_symlink("/proc/self/exe", error);
 }
 
-// The measuring programs stand in ../libexec/hocket of the build folder. A wheel has none.
+// The folder of the measuring programs, ../libexec/hocket of a build. A wheel has none.
 fs::path measuring_programs() {
   return this_executable().parent_path().parent_path() / "libexec" / "hocket";
 }
@@ -30,8 +30,8 @@ Offer missing(std::string_view library, const std::string& what, const std::stri
   return offer;
 }
 
-// Reports a library whose measuring program is missing. A package cannot be completed by installing
-// libraries, so its text differs.
+// Reports a library whose measuring program is missing. In a package, installing the library does
+// not help. So the text differs there.
 Offer not_built(std::string_view library, const std::string& mend) {
   if (fs::exists(measuring_programs())) return missing(library, "not found", mend);
   return missing(library,
@@ -39,7 +39,7 @@ Offer not_built(std::string_view library, const std::string& mend) {
                  "in a clone of hocket, ./demo.sh builds it");
 }
 
-// Ranks that `hocket run` starts, by `rank_command`.
+// Offers ranks that `hocket run` starts with `rank_command`.
 Offer by_hocket_run(std::string_view library,
                     const Placement& placement,
                     const std::vector<std::string>& rank_command) {
@@ -57,7 +57,7 @@ Offer by_hocket_run(std::string_view library,
   return offer;
 }
 
-// A program that needs no launcher but `hocket run`.
+// Offers a measuring program whose ranks `hocket run` starts.
 Offer by_itself(std::string_view library, const Placement& placement, const std::string& mend) {
   const fs::path peer = measuring_programs() / fmt::format("bench_{}", library);
   if (!fs::exists(peer)) return not_built(library, mend);
@@ -108,7 +108,7 @@ using Words = std::vector<std::string>;
 
 Words open_mpi_options(const Mpi& mpi, const Placement& placement) {
   Words words{"--allow-run-as-root", "--oversubscribe"};
-  // One host: nothing to start ranks on others with.
+  // There is one host, so Open MPI need not look for a way to start ranks on others.
   if (mpi.release < 5) words.insert(words.end(), {"--mca", "plm", "isolated"});
   switch (placement.unit()) {
     case Unit::kNone:
@@ -131,7 +131,8 @@ Words mpich_options(const Placement& placement) {
   return {"-launcher", "fork", "-bind-to", units[int(placement.unit())]};
 }
 
-// Intel MPI takes its options from variables. Its shared memory alone needs no libfabric.
+// Sets Intel MPI's options, which are environment variables. With shared memory alone, it does not
+// need libfabric.
 void be_intel_mpi(Launch& launch, const fs::path& launcher, const Placement& placement) {
   launch.environment = {{"I_MPI_ROOT", launcher.parent_path().parent_path()},
                         {"I_MPI_FABRICS", "shm"},

@@ -12,11 +12,11 @@ namespace hocket::cli::bench {
 // hocket's name among the libraries.
 inline constexpr std::string_view kHocket = "hocket";
 
-// hocket's engine that also uses symmetric memory, when it is measured alone.
+// The name of hocket's engine that also uses symmetric memory, if it is measured alone.
 inline constexpr std::string_view kPeerEngine = "peer";
 
-// A bare program for a few tasks, as the target to come near to. With two ranks it has symmetric
-// memory, too.
+// A minimal program for a few collectives, which shows the speed without checks and failures
+// (bench/peer_bare.cc). With two ranks it also has a variant for symmetric memory.
 inline constexpr std::string_view kBare = "bare";
 
 // The names that --compare takes for collectives. On GPUs these are hocket's single engines.
@@ -27,17 +27,17 @@ std::vector<std::string> numeric_libraries();
 // A value: the command that starts a library, or the reason why it cannot start, and advice.
 struct Offer {
   Launch launch;
-  std::string missing;  // empty where it can be started
+  std::string missing;  // the reason; empty if it can start
 };
 
-// The unit to which each library's own options bind a rank.
+// The unit to which a rank is bound, by the options of each library.
 enum class Unit { kNone, kCore, kThread };
 
 // A value: the placement of ranks on processors.
 struct Placement {
   int ranks = 1;
   int cores = 1;       // that this process may use
-  int processors = 1;  // the same, hardware threads
+  int processors = 1;  // number of hardware threads
   bool may_bind = true;
   // A core for each rank if there are as many, else a hardware thread for each, else nothing.
   Unit unit() const noexcept {
@@ -45,17 +45,17 @@ struct Placement {
     return ranks <= cores ? Unit::kCore : Unit::kThread;
   }
   bool binds() const noexcept { return unit() != Unit::kNone; }
-  // Ranks share processors, so a waiting rank should let others run.
+  // True if ranks share processors, so that a waiting rank should let others run.
   bool is_crowded() const noexcept { return ranks > processors; }
   bool on_gpu = false;   // arrays lie in GPUs' memory
-  bool by_graph = true;  // there: calls are captured, and replayed
+  bool by_graph = true;  // on GPUs: calls are captured into graphs, which are replayed
 };
 
 // `library` is kHocket or one of comparable_libraries().
 Offer find_library(std::string_view library, const Placement& placement);
 
-// Words by which `hocket` starts a rank of its benchmark: a subcommand that help does not list, and
-// its options.
+// The words by which `hocket` starts a rank of its benchmark: a subcommand that --help does not
+// list, and its options.
 inline constexpr const char* kWorkerSubcommand = "bench-worker";
 inline constexpr const char* kWorkerName = "--as";
 inline constexpr const char* kWorkerOnGpu = "--gpu";

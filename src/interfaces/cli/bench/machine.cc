@@ -40,7 +40,7 @@ std::string caches() {
   }
 }
 
-// The value in brackets of "always [madvise] never".
+// Returns the value in brackets of a line such as "always [madvise] never".
 std::string chosen_in(const std::string& line) {
   const std::size_t begin = line.find('[');
   const std::size_t end = line.find(']');

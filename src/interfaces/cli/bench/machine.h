@@ -12,7 +12,7 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 
 Facts machine_facts();
 
-// Now, as "2026-01-31T12:34:56Z".
+// Returns the current time, as "2026-01-31T12:34:56Z".
 std::string timestamp();
 
 }  // namespace hocket::cli::bench

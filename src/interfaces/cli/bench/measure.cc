@@ -15,7 +15,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr long kMostCalls = 100'000'000;
-// Batches of each case, at least, where the time is short.
+// The least number of batches of a case if time is short.
 constexpr int kFewestBatches = 3;
 // Failures in a row after which a library is not started again for this collective.
 constexpr int kMostFailures = 3;
@@ -26,7 +26,7 @@ struct Entry {
   int slot = 0;
   Row row;
   long calls = 1;
-  Clock::duration spent{};  // waiting for the team
+  Clock::duration spent{};  // time spent waiting for the team
 };
 
 Request request_for(Verb verb, const Entry& entry) {
@@ -76,7 +76,7 @@ class PointRun {
     });
     Point rows;
     for (Entry& entry : entries_) {
-      // Calls of a library before it failed were not checked at the end, so they do not count.
+      // If a library failed, its calls were not checked afterwards, so their times do not count.
       if (*entry.team != nullptr && !entry.row.times_us.empty()) {
         rows.push_back(std::move(entry.row));
       }
@@ -129,8 +129,8 @@ class PointRun {
     });
   }
 
-  // True if symmetric memory makes a difference: on GPUs, for collectives that write straight to
-  // it.
+  // True if symmetric memory is measured as well. On GPUs it makes a difference only for
+  // collectives that write directly to it.
   bool in_symmetric_memory(Collective collective) const {
     return plan_.plain != Memory::kCuda || writes_to_peers(collective);
   }
@@ -162,13 +162,14 @@ class PointRun {
     return answers;
   }
 
-  // With little time, a slow library has fewer batches, one at least.
+  // Returns whether a library may run another batch. With a time limit, a slow library runs fewer
+  // batches, but at least one.
   bool may_go_on(const Entry& entry) const {
     return !end_ || entry.row.times_us.empty() || entry.spent < plan_.case_limit;
   }
 
-  // Nanoseconds: as planned, or less where the time that is left for this point is short.
-  // Calibrating, warming up and checking take about as long as two batches.
+  // The length of a batch in ns: as planned, or less if little time is left for this point.
+  // Calibration, warm-up and checks take about as long as two batches.
   double batch_length() const {
     const double wanted = std::chrono::duration<double, std::nano>(plan_.batch).count();
     if (!end_ || entries_.empty()) return wanted;
@@ -178,7 +179,7 @@ class PointRun {
         left / static_cast<double>(entries_.size()) / (plan_.repeats + 2), kShortest, wanted);
   }
 
-  // A library that fails is out; the others go on.
+  // Calls `f` for a library. If it fails, the library is dropped, and the others continue.
   template <typename F>
   void guarded(Entry& entry, F f) {
     try {
@@ -236,7 +237,7 @@ class PointRun {
   }
 
   const Plan& plan_;
-  std::string place_;                     // among the points: "[3/97] "
+  std::string place_;                     // position among the points: "[3/97] "
   std::optional<Clock::time_point> end_;  // of this point
   const Listeners& listeners_;
   Case subject_;
@@ -311,7 +312,7 @@ std::vector<Spot> spots_of(const Plan& plan) {
   return spots;
 }
 
-// The first spot's part of the time for all: long arrays take longer, to make and to check, too.
+// Returns the share of `time` that the first spot gets. Long arrays take longer to fill and check.
 Clock::duration part_of(Clock::duration time, std::span<const Spot> spots) {
   const auto weight = [](const Spot& spot) {
     constexpr double kAsLongAsAnyOther = 4 << 20;
@@ -323,7 +324,7 @@ Clock::duration part_of(Clock::duration time, std::span<const Spot> spots) {
   return std::chrono::duration_cast<Clock::duration>(part);
 }
 
-// Starts again the teams that have failed, as long as they do not do it all the time.
+// Restarts the teams that have failed, except teams with kMostFailures failures in a row.
 void revive(std::vector<std::unique_ptr<Team>>& teams,
             std::vector<int>& failures,
             const Listeners& listeners) {
@@ -340,7 +341,7 @@ std::vector<Point> measure(const Plan& plan,
                            std::vector<std::unique_ptr<Team>>& teams,
                            const Listeners& listeners) {
   std::vector<Point> points;
-  std::vector<int> failures(teams.size());  // in a row
+  std::vector<int> failures(teams.size());  // failures of each team in a row
   std::vector<bool> takes_part(teams.size());
   for (std::size_t i = 0; i < teams.size(); ++i) takes_part[i] = teams[i] != nullptr;
   const std::vector<Spot> spots = spots_of(plan);

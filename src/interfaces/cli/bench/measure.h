@@ -1,7 +1,7 @@
 // Measuring: the cases, their order, and the number of repetitions.
 //
-// All libraries are measured in turns, batch by batch, so that other load on the machine affects
-// them alike. While one is measured, the others' ranks sleep.
+// All libraries are measured alternately, batch by batch, so that other load on the machine affects
+// them equally. While one library is measured, the ranks of the others sleep.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@ struct Plan {
   std::vector<std::size_t> sizes;  // bytes of the larger of a rank's buffers; for numeric cases, N
   std::vector<DType> dtypes;
   ReduceOp op = ReduceOp::kSum;
-  std::vector<Memory> memories;  // of hocket; other libraries have `plain` alone
+  std::vector<Memory> memories;  // for hocket; other libraries use `plain` only
   Memory plain = Memory::kOrdinary;
   std::vector<bool> places;  // in place, out of place, or both
   bool dirty = false;        // inputs are rewritten before each call
@@ -30,10 +30,10 @@ struct Plan {
   int checks = 2;                       // of each case's results before it is measured
   int repeats = 9;                      // batches of each case
   std::chrono::milliseconds batch{30};  // how long a batch lasts, at least
-  // If given, batches are shortened so that all is measured by then. Cases without time are left
-  // out.
+  // If set, batches are shortened so that all cases are measured by this time. Cases for which no
+  // time is left are skipped.
   std::optional<std::chrono::steady_clock::time_point> end;
-  std::chrono::seconds case_limit{60};  // of a library's part of a point, with `end`
+  std::chrono::seconds case_limit{60};  // for one library at one point; used with `end`
 };
 
 // One library's measurements of a case. A value.
@@ -43,15 +43,15 @@ struct Row {
   int ranks = 1;
   std::size_t bytes = 0;
   std::vector<double> times_us;  // of one call, the slowest rank's, for each batch in order
-  std::string wrong;             // where results were not right; empty: all were
+  std::string wrong;             // the first wrong result; empty: all were right
 
   double median_us() const;
-  // The middle half of the batches lies between these.
+  // The middle half of the batches lies between the quartiles.
   double lower_quartile_us() const;
   double upper_quartile_us() const;
   double min_us() const;
   double max_us() const;
-  double algorithm_gbps() const;  // 1e9 bytes a second; 0 where nothing is moved
+  double algorithm_gbps() const;  // 1e9 bytes a second; 0 if nothing is moved
   double bus_gbps() const;
   double gigaflops() const;  // 1e9 operations a second, for numeric cases
   bool verified() const noexcept { return wrong.empty(); }
@@ -70,7 +70,7 @@ struct Ratio {
 };
 Ratio ratio_of(const Row& row, const Row& peer);
 
-// The value that a fraction `part` (0 to 1) of the values lie below; interpolated.
+// Returns the value that a fraction `part` (0 to 1) of the values lie below, interpolated.
 double quantile_of(std::vector<double> values, double part);
 
 // One collective, dtype and size: the rows of all libraries, hocket's first.
@@ -92,13 +92,13 @@ struct Listeners {
   // A library that was dropped, or that cannot do a case.
   std::function<void(const std::string& problem)> problem;
   std::function<void(const Gap&)> unfinished;
-  // Starts the team at this place again, after it has failed; null if that fails.
+  // Starts the team number `place` again after it has failed. Returns null if it does not start.
   std::function<std::unique_ptr<Team>(std::size_t place)> restart;
 };
 
-// Measures all of `plan`. A team that fails is ended, reported and set to null, and started again
-// before the next point. After three failures in a row it waits for the next collective. Throws
-// Interrupted.
+// Measures all of `plan`. A team that fails is ended, reported and set to null. It is started again
+// before the next point. After three failures in a row, it is left out until the next collective.
+// Throws Interrupted.
 std::vector<Point> measure(const Plan& plan,
                            std::vector<std::unique_ptr<Team>>& teams,
                            const Listeners& listeners);

@@ -12,15 +12,15 @@ namespace {
 
 // --- Transforms --------------------------------------------------------------------------------
 
-// Waves of a seed. The input of a transform is their sum, and the result is N^3 at each and 0
-// elsewhere.
+// The input of a transform is a sum of this many waves. So the result is N^3 at each wave's
+// frequency and 0 elsewhere.
 constexpr std::size_t kWaves = 3;
 using Wave = std::array<std::size_t, 3>;
 std::array<Wave, kWaves> waves_of(std::uint32_t seed, std::size_t n) {
   std::array<Wave, kWaves> waves{};
   for (std::size_t w = 0; w < kWaves; ++w) {
     for (std::size_t axis = 0; axis < 3; ++axis) {
-      // Unlike each other along the first axis, where there is room.
+      // The waves' frequencies along the first axis differ, if N is large enough.
       waves[w][axis] = (seed * 7 + w * (axis == 0 ? 1 : 5 + axis) + axis * 3) % n;
     }
   }
@@ -30,13 +30,13 @@ std::array<Wave, kWaves> waves_of(std::uint32_t seed, std::size_t n) {
 // A rank's slab: the indices of axis `cut` from `first` on, and all of the other axes, in C order.
 struct Slabs {
   std::size_t n, share, cut, first;
-  Slabs(const Case& subject, Seat seat, bool is_result)
+  Slabs(const Case& subject, JobRank self, bool is_result)
       : n(subject.elements),
-        share(n / static_cast<std::size_t>(seat.ranks)),
+        share(n / static_cast<std::size_t>(self.ranks)),
         cut(is_result && subject.collective == Collective::kFftTransposed ? 1 : 0),
-        first(share * static_cast<std::size_t>(seat.rank)) {}
+        first(share * static_cast<std::size_t>(self.rank)) {}
 
-  // Calls `f(index in the whole, place here)`.
+  // Calls f(index in the whole array, index in this rank's array) for each element.
   template <typename F>
   void each(F&& f) const {
     std::array<std::size_t, 3> end{n, n, n};
@@ -53,7 +53,7 @@ struct Slabs {
 };
 
 template <typename T>
-void fill_waves(const Case& subject, Seat seat, std::uint32_t seed, T* in) {
+void fill_waves(const Case& subject, JobRank self, std::uint32_t seed, T* in) {
   const std::size_t n = subject.elements;
   std::vector<std::complex<double>> roots(n);
   for (std::size_t i = 0; i < n; ++i) {
@@ -61,7 +61,7 @@ void fill_waves(const Case& subject, Seat seat, std::uint32_t seed, T* in) {
         std::polar(1.0, 2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(n));
   }
   const auto waves = waves_of(seed, n);
-  Slabs(subject, seat, false).each([&](const Wave& at, std::size_t place) {
+  Slabs(subject, self, false).each([&](const Wave& at, std::size_t place) {
     std::complex<double> sum = 0;
     for (const Wave& wave : waves) {
       sum += roots[(wave[0] * at[0] + wave[1] * at[1] + wave[2] * at[2]) % n];
@@ -71,17 +71,17 @@ void fill_waves(const Case& subject, Seat seat, std::uint32_t seed, T* in) {
 }
 
 template <typename T>
-std::string check_waves(const Case& subject, Seat seat, std::uint32_t seed, const T* out) {
+std::string check_waves(const Case& subject, JobRank self, std::uint32_t seed, const T* out) {
   const auto waves = waves_of(seed, subject.elements);
   const double points = std::pow(static_cast<double>(subject.elements), 3);
   const double limit = points * (sizeof(T) == 16 ? 1e-11 : 1e-3);
   std::string wrong;
-  Slabs(subject, seat, true).each([&](const Wave& at, std::size_t place) {
+  Slabs(subject, self, true).each([&](const Wave& at, std::size_t place) {
     double wanted = 0;
     for (const Wave& wave : waves) wanted += wave == at ? points : 0;
     if (!wrong.empty() || std::abs(std::complex<double>(out[place]) - wanted) <= limit) return;
     std::ostringstream text;
-    text << "rank " << seat.rank << ": " << out[place] << " instead of " << wanted << " at ("
+    text << "rank " << self.rank << ": " << out[place] << " instead of " << wanted << " at ("
          << at[0] << ", " << at[1] << ", " << at[2] << ")";
     wrong = text.str();
   });
@@ -99,8 +99,8 @@ double right(std::uint32_t seed, std::size_t i, std::size_t j) {
 }
 
 template <typename T>
-void fill_factors(std::size_t n, Seat seat, std::uint32_t seed, T* in) {
-  const MatrixPart part(n, seat);
+void fill_factors(std::size_t n, JobRank self, std::uint32_t seed, T* in) {
+  const MatrixPart part(n, self);
   for (std::size_t j = 0; j < part.width; ++j) {
     for (std::size_t i = 0; i < part.height; ++i) {
       const std::size_t row = part.whole(0, i), column = part.whole(1, j);
@@ -111,9 +111,9 @@ void fill_factors(std::size_t n, Seat seat, std::uint32_t seed, T* in) {
 }
 
 template <typename T>
-std::string check_product(std::size_t n, Seat seat, std::uint32_t seed, const T* out) {
-  const MatrixPart part(n, seat);
-  for (std::size_t j = 0; j < part.width; j += 53) {  // some; each takes N products
+std::string check_product(std::size_t n, JobRank self, std::uint32_t seed, const T* out) {
+  const MatrixPart part(n, self);
+  for (std::size_t j = 0; j < part.width; j += 53) {  // a sample; each takes N products
     for (std::size_t i = 0; i < part.height; i += 47) {
       const std::size_t row = part.whole(0, i), column = part.whole(1, j);
       double wanted = 0;
@@ -121,7 +121,7 @@ std::string check_product(std::size_t n, Seat seat, std::uint32_t seed, const T*
       const double found = static_cast<double>(out[i + j * part.height]);
       if (found == wanted) continue;
       std::ostringstream text;
-      text << "rank " << seat.rank << ": " << found << " instead of " << wanted << " at (" << row
+      text << "rank " << self.rank << ": " << found << " instead of " << wanted << " at (" << row
            << ", " << column << ")";
       return text.str();
     }
@@ -131,9 +131,9 @@ std::string check_product(std::size_t n, Seat seat, std::uint32_t seed, const T*
 
 }  // namespace
 
-MatrixPart::MatrixPart(std::size_t n, Seat seat) {
-  const auto ranks = static_cast<std::size_t>(seat.ranks),
-             rank = static_cast<std::size_t>(seat.rank);
+MatrixPart::MatrixPart(std::size_t n, JobRank self) {
+  const auto ranks = static_cast<std::size_t>(self.ranks),
+             rank = static_cast<std::size_t>(self.rank);
   grid = {1, ranks};
   for (std::size_t rows = 2; rows * rows <= ranks; ++rows) {
     if (ranks % rows == 0) grid = {rows, ranks / rows};
@@ -154,43 +154,43 @@ std::size_t MatrixPart::whole(std::size_t axis, std::size_t local) const noexcep
   return (local / kBlock * grid[axis] + place[axis]) * kBlock + local % kBlock;
 }
 
-Shape numeric_shape(const Case& subject, Seat seat) noexcept {
+Shape numeric_shape(const Case& subject, JobRank self) noexcept {
   const std::size_t n = subject.elements;
   if (subject.collective == Collective::kMatmul) {
-    const std::size_t count = MatrixPart(n, seat).count();
+    const std::size_t count = MatrixPart(n, self).count();
     return {2 * count, count};
   }
-  const std::size_t count = n * n * (n / static_cast<std::size_t>(seat.ranks));
+  const std::size_t count = n * n * (n / static_cast<std::size_t>(self.ranks));
   return {count, count};
 }
 
-void fill_numeric(const Case& subject, Seat seat, std::uint32_t seed, Arrays arrays) {
-  const Shape shape = numeric_shape(subject, seat);
+void fill_numeric(const Case& subject, JobRank self, std::uint32_t seed, Arrays arrays) {
+  const Shape shape = numeric_shape(subject, self);
   if (shape.out > 0) std::memset(arrays.out, 0xa5, shape.out * size_of(subject.dtype));
   if (shape.in == 0) return;
   if (subject.collective == Collective::kMatmul) {
     if (subject.dtype == DType::kFloat64) {
-      return fill_factors(subject.elements, seat, seed, static_cast<double*>(arrays.in));
+      return fill_factors(subject.elements, self, seed, static_cast<double*>(arrays.in));
     }
-    return fill_factors(subject.elements, seat, seed, static_cast<float*>(arrays.in));
+    return fill_factors(subject.elements, self, seed, static_cast<float*>(arrays.in));
   }
   if (subject.dtype == DType::kComplex128) {
-    return fill_waves(subject, seat, seed, static_cast<std::complex<double>*>(arrays.in));
+    return fill_waves(subject, self, seed, static_cast<std::complex<double>*>(arrays.in));
   }
-  fill_waves(subject, seat, seed, static_cast<std::complex<float>*>(arrays.in));
+  fill_waves(subject, self, seed, static_cast<std::complex<float>*>(arrays.in));
 }
 
-std::string check_numeric(const Case& subject, Seat seat, std::uint32_t seed, Arrays arrays) {
+std::string check_numeric(const Case& subject, JobRank self, std::uint32_t seed, Arrays arrays) {
   if (subject.collective == Collective::kMatmul) {
     if (subject.dtype == DType::kFloat64) {
-      return check_product(subject.elements, seat, seed, static_cast<const double*>(arrays.out));
+      return check_product(subject.elements, self, seed, static_cast<const double*>(arrays.out));
     }
-    return check_product(subject.elements, seat, seed, static_cast<const float*>(arrays.out));
+    return check_product(subject.elements, self, seed, static_cast<const float*>(arrays.out));
   }
   if (subject.dtype == DType::kComplex128) {
-    return check_waves(subject, seat, seed, static_cast<const std::complex<double>*>(arrays.out));
+    return check_waves(subject, self, seed, static_cast<const std::complex<double>*>(arrays.out));
   }
-  return check_waves(subject, seat, seed, static_cast<const std::complex<float>*>(arrays.out));
+  return check_waves(subject, self, seed, static_cast<const std::complex<float>*>(arrays.out));
 }
 
 }  // namespace hocket::cli::bench

@@ -14,6 +14,9 @@
 namespace hocket::cli::bench {
 namespace {
 
+// The largest size, 8 TiB. Its product with the largest --factor fits into 64 bits.
+constexpr std::size_t kMostBytes = std::size_t{1} << 43;
+
 std::size_t parse_bytes(const std::string& text) {
   std::size_t digits = 0;
   while (digits < text.size() && std::isdigit(static_cast<unsigned char>(text[digits]))) ++digits;
@@ -26,7 +29,12 @@ std::size_t parse_bytes(const std::string& text) {
     throw InvalidArgument(
         fmt::format("'{}' is no size: write bytes, or 64K, 16M, 1G (powers of 1024)", text));
   }
-  return std::stoull(text.substr(0, digits)) << (unit == "B" ? 0 : 10 * place);
+  const std::size_t number = std::stoull(text.substr(0, digits));
+  const std::size_t shift = unit == "B" ? 0 : 10 * place;
+  if (number > kMostBytes >> shift) {
+    throw InvalidArgument(fmt::format("'{}' is too large: sizes are at most 8192G", text));
+  }
+  return number << shift;
 }
 
 std::vector<std::size_t> sizes_of(const Arguments& arguments) {
@@ -105,7 +113,8 @@ std::vector<bool> places_of(const std::string& word) {
 
 namespace {
 
-// A table of costs needs many cases, and only the precision of a choice: a minute for all.
+// Limits the effort for a cost table. The table needs many cases, but no more precision than the
+// choice of an engine needs.
 void make_quick(Plan& plan, const Arguments& arguments) {
   plan.memories = {Memory::kCuda, Memory::kSymmetric};
   plan.checks = 1;
@@ -133,7 +142,7 @@ void make_quick(Plan& plan, const Arguments& arguments) {
   }
 }
 
-// The positional words that name numeric cases.
+// Returns the numeric cases that the positional words name.
 std::vector<Collective> numerics_of(const Arguments& arguments) {
   std::vector<Collective> numerics;
   for (const std::string& word : arguments.collectives) {
@@ -262,7 +271,8 @@ void check_algorithm(const Arguments& arguments, const std::vector<Collective>& 
   }
 }
 
-// Else the table would have another size than was asked for.
+// Throws if a size is not a multiple of the dtype's size, because the table would show another
+// size.
 void check_given_sizes(const Arguments& arguments, const Plan& plan) {
   for (std::size_t i = 0; i < arguments.sizes.size(); ++i) {
     for (const DType dtype : plan.dtypes) {

@@ -17,7 +17,7 @@ namespace hocket::cli::bench {
 // The options as they were typed. A value.
 struct Arguments {
   std::vector<std::string> collectives;
-  std::vector<int> ranks{2};  // one after the other
+  std::vector<int> ranks{2};  // measured one after the other
   std::string bind = "auto";
   std::string min = "8";
   std::string max = "64M";
@@ -35,7 +35,7 @@ struct Arguments {
   std::string device = "host";
   std::string launch = "graph";
   std::string tune_file;
-  std::optional<int> repeats;  // defaults of these two depend on the case
+  std::optional<int> repeats;  // the defaults of repeats and batch_ms depend on the case
   std::optional<int> batch_ms;
   std::optional<int> seconds;  // for all of it
   int timeout_s = 60;
@@ -56,7 +56,7 @@ void check_algorithm(const Arguments& arguments, const std::vector<Collective>& 
 // True if the arrays lie in GPUs' memory. Throws InvalidArgument if --device is unknown.
 bool on_gpu(const Arguments& arguments);
 
-// The libraries to compare with. Throws InvalidArgument for an unknown name.
+// Returns the libraries to compare with. Throws InvalidArgument for an unknown name.
 std::vector<std::string> peers_of(const Arguments& arguments);
 
 }  // namespace hocket::cli::bench

@@ -1,7 +1,5 @@
 #include "interfaces/cli/bench/peer.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -12,20 +10,20 @@
 #include <new>
 
 #include "interfaces/cli/bench/wire.h"
+#include "interfaces/cli/cpu_mask.h"
 
 namespace hocket::cli::bench {
 namespace {
 
-// The processors this thread may run on, as "0-3,8".
+// Returns the processors that this thread may run on, as "0-3,8".
 std::string allowed_processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof(set), &set) != 0) return "?";
+  const auto mask = CpuMask::allowed();
+  if (!mask) return "?";
   std::string text;
-  for (int first = 0; first < CPU_SETSIZE; ++first) {
-    if (!CPU_ISSET(first, &set)) continue;
+  for (int first = 0; first < CpuMask::kMost; ++first) {
+    if (!mask->contains(first)) continue;
     int last = first;
-    while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &set)) ++last;
+    while (last + 1 < CpuMask::kMost && mask->contains(last + 1)) ++last;
     if (!text.empty()) text += ',';
     text += std::to_string(first);
     if (last > first) text += '-' + std::to_string(last);
@@ -73,22 +71,22 @@ class OpenCases {
   }
 
   Answer check_results(Slot& slot, std::uint32_t seed) {
-    const Seat seat = library_.seat();
-    fill(slot.subject, seat, seed, slot.bound.arrays);
+    const JobRank self = library_.job_rank();
+    fill(slot.subject, self, seed, slot.bound.arrays);
     slot.bound.upload();
     slot.bound.calls(1);
     slot.bound.download();
-    const std::string wrong = check(slot.subject, seat, seed, slot.bound.arrays);
+    const std::string wrong = check(slot.subject, self, seed, slot.bound.arrays);
     clear_in_place(slot);
     if (!wrong.empty()) return {Outcome::kWrong, 0, wrong};
     return {};
   }
 
-  // Sums of sums of sums would run to infinity while a call in place is repeated; zeros stay.
+  // Sets the array of a reduction in place to zeros. Repeated sums would otherwise overflow.
   void clear_in_place(Slot& slot) {
     if (!slot.subject.in_place) return;
-    const Seat seat = library_.seat();
-    const Shape shape = shape_of(slot.subject, seat.rank, seat.ranks);
+    const JobRank self = library_.job_rank();
+    const Shape shape = shape_of(slot.subject, self.rank, self.ranks);
     if (shape.out > 0) {
       std::memset(slot.bound.arrays.out, 0, shape.out * size_of(slot.subject.dtype));
     }
@@ -115,8 +113,8 @@ class OpenCases {
     return Clock::now() - begin;
   }
 
-  // The time of the calls alone. Before each call its input is rewritten, as a program would do.
-  // Then the ranks meet, so that no call waits for another rank's writing.
+  // Returns the time of the calls alone. Before each call its input is rewritten, as a program
+  // would do. Then a barrier makes sure that no call waits for another rank's writing.
   Clock::duration run_dirty(Slot& slot, long calls) {
     Clock::duration took{};
     for (long i = 0; i < calls; ++i) {
@@ -129,11 +127,11 @@ class OpenCases {
     return took;
   }
 
-  // Rewrites every cache line of this rank's input with its own content.
+  // Writes to every cache line of this rank's input without changing it.
   void rewrite(const Slot& slot) const {
     constexpr std::size_t kLine = 64;
-    const Seat seat = library_.seat();
-    const Shape shape = shape_of(slot.subject, seat.rank, seat.ranks);
+    const JobRank self = library_.job_rank();
+    const Shape shape = shape_of(slot.subject, self.rank, self.ranks);
     const bool from_out = shape.in == 0;  // in place
     const std::size_t bytes = (from_out ? shape.out : shape.in) * size_of(slot.subject.dtype);
     auto* data = static_cast<volatile unsigned char*>(from_out ? slot.bound.arrays.out
@@ -152,13 +150,13 @@ std::shared_ptr<void> ordinary_memory(std::size_t bytes) {
   const std::size_t rounded = std::max(kPage, (bytes + kPage - 1) / kPage * kPage);
   void* memory = std::aligned_alloc(kPage, rounded);
   if (memory == nullptr) throw std::bad_alloc();
-  // Written to, so that no measured call meets a page for the first time.
+  // Writes to all pages, so that no measured call has to fault them in.
   std::memset(memory, 0, rounded);
   return {memory, std::free};
 }
 
-void bind_ordinary_arrays(Bound& bound, const Case& subject, Seat seat) {
-  const Shape shape = shape_of(subject, seat.rank, seat.ranks);
+void bind_ordinary_arrays(Bound& bound, const Case& subject, JobRank self) {
+  const Shape shape = shape_of(subject, self.rank, self.ranks);
   const std::size_t width = size_of(subject.dtype);
   if (shape.in > 0) {
     bound.owners.push_back(ordinary_memory(shape.in * width));
@@ -173,11 +171,11 @@ void bind_ordinary_arrays(Bound& bound, const Case& subject, Seat seat) {
 int serve(Library& library) {
   try {
     Channel channel = connect_to_command(variable(kSocketVariable));
-    const Seat seat = library.seat();
+    const JobRank self = library.job_rank();
     channel.write_line(to_line(Hello{.token = variable(kTokenVariable),
                                      .library = library.name(),
-                                     .rank = seat.rank,
-                                     .ranks = seat.ranks,
+                                     .rank = self.rank,
+                                     .ranks = self.ranks,
                                      .processors = allowed_processors(),
                                      .version = library.version()}));
     OpenCases cases(library);
@@ -193,7 +191,7 @@ int serve(Library& library) {
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(
-        stderr, "%s, rank %d: %s\n", library.name().c_str(), library.seat().rank, error.what());
+        stderr, "%s, rank %d: %s\n", library.name().c_str(), library.job_rank().rank, error.what());
     return 1;
   }
 }

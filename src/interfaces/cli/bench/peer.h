@@ -18,7 +18,8 @@ struct Bound {
   Arrays arrays;
   std::function<void(long)> calls;
   std::vector<std::shared_ptr<void>> owners;  // of the arrays
-  // If the calls use other arrays than these, on a GPU: copy these there, and back.
+  // If the calls use arrays on a GPU, `upload` copies the host's arrays to them, and `download`
+  // copies them back.
   std::function<void()> upload = [] {};
   std::function<void()> download = [] {};
 };
@@ -27,23 +28,23 @@ struct Bound {
 class Library {
  public:
   virtual ~Library() = default;
-  virtual Seat seat() const = 0;
+  virtual JobRank job_rank() const = 0;
   virtual std::string name() const = 0;
   virtual std::string version() const = 0;
-  // The reason why the library cannot do `subject`; alike on all ranks. Absent: it can.
+  // Returns the reason why the library cannot do `subject`, the same on all ranks. Absent: it can.
   virtual std::optional<std::string> refusal(const Case& subject) const = 0;
   virtual Bound bind(const Case& subject) = 0;
   virtual void barrier() = 0;
 };
 
-// Page-aligned memory of this process, at least one element long.
+// Returns page-aligned memory of this process, at least one element long.
 std::shared_ptr<void> ordinary_memory(std::size_t bytes);
 
 // Gives `bound` ordinary arrays of the shape that `subject` has on this rank.
-void bind_ordinary_arrays(Bound& bound, const Case& subject, Seat seat);
+void bind_ordinary_arrays(Bound& bound, const Case& subject, JobRank self);
 
-// Answers the command until it closes the connection. Returns the process's exit code. Prints
-// errors on stderr, where the command collects them.
+// Answers the command's requests until the command closes the connection. Returns the process's
+// exit code. Prints errors on stderr, which the command collects.
 int serve(Library& library);
 
 }  // namespace hocket::cli::bench

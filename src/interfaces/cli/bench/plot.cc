@@ -10,7 +10,7 @@
 namespace hocket::cli::bench {
 namespace {
 
-// The picture, in its own units, and the margins around the plotted area.
+// The size of the picture, in units of the SVG, and the margins around the plotted area.
 constexpr double kWidth = 520, kHeight = 320;
 constexpr double kLeft = 58, kRight = 16, kTop = 46, kBottom = 40;
 // The width of one of several panels, and the space between two.
@@ -43,7 +43,7 @@ struct Axis {
   }
 };
 
-// 1, 2 or 5 times a power of ten.
+// Rounds up to 1, 2 or 5 times a power of ten.
 double round_step(double wanted) {
   const double power = std::pow(10, std::floor(std::log10(wanted)));
   for (const double factor : {1.0, 2.0, 5.0}) {
@@ -52,7 +52,7 @@ double round_step(double wanted) {
   return 10 * power;
 }
 
-// By the figures themselves: a spread beyond them is cut off at the edge.
+// Chooses the axis by the medians. A spread beyond them is clipped at the edge.
 Axis vertical_axis(const std::vector<Plot>& plots) {
   double low = INFINITY, high = 0;
   for (const Plot& plot : plots) {
@@ -102,7 +102,7 @@ std::vector<double> ticks_of(const Axis& axis) {
   return ticks;
 }
 
-// Powers of two, about `most` in number.
+// Returns powers of two, about `most` of them.
 std::vector<double> size_ticks(const Interval& sizes, int most) {
   const double first = std::ceil(std::log2(sizes.low) - 1e-9);
   const double last = std::floor(std::log2(sizes.high) + 1e-9);
@@ -233,7 +233,7 @@ std::string escaped(const std::string& text) {
 
 namespace {
 
-// The grid and the curves of a plot; the first curve is drawn last, above the others.
+// Draws the grid and the curves of a plot. The first curve is drawn last, above the others.
 std::string area(const Plot& plot, const Frame& frame, const Axis& x, const Axis& y) {
   std::string inside = grid(plot, frame, x, y);
   for (auto curve = plot.curves.rbegin(); curve != plot.curves.rend(); ++curve) {

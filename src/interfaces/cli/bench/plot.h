@@ -1,4 +1,4 @@
-// Plots as SVG text, to stand in a page: they take colours and type from its style sheet.
+// Plots as SVG text within a page. The page's style sheet sets their colours and fonts.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ struct Curve {
 enum class Scale { kLinear, kLogarithmic };
 enum class Over { kBytes, kNumbers };
 
-// A value: curves over sizes, whose axis is logarithmic.
+// A value: curves over sizes. The axis of the sizes is logarithmic.
 struct Plot {
   std::string title;
   std::string unit;  // written above the vertical axis
@@ -34,7 +34,7 @@ struct Plot {
 };
 std::string to_svg(const Plot& plot);
 
-// Plots of one kind side by side, each under its title, with the same axes.
+// Draws plots of one kind side by side, each under its title, with the same axes.
 std::string to_svg(const std::string& title, const std::vector<Plot>& panels);
 
 // A value: one bar for each of a few figures without a size.

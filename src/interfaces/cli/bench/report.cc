@@ -33,7 +33,7 @@ std::string ratio_text(const Ratio& ratio) {
   return fmt::format("{} ({}-{})", text(ratio.median), text(ratio.low), text(ratio.high));
 }
 
-// More digits than the measurement has would be noise in a file.
+// Rounds to five significant digits. More digits than the measurement has would be noise in a file.
 double rounded(double value) {
   if (value == 0 || !std::isfinite(value)) return 0;
   const double scale = std::pow(10.0, 5 - std::ceil(std::log10(std::abs(value))));
@@ -139,7 +139,7 @@ void Table::add(const Point& point) {
     has_own = true;
     line(point, &row, row);
   }
-  // Without hocket the others still have a line for each place.
+  // If hocket is missing, the other libraries' rows are shown for in place and out of place.
   for (const Row& row : point) {
     if (!has_own && row.library == point.front().library) line(point, nullptr, row);
   }
@@ -219,7 +219,8 @@ std::string to_json(const Findings& findings) {
 }
 
 std::string to_cost_table(const Findings& findings) {
-  // By library and collective, as sizes come in turns.
+  // Grouped by library and collective, because the sizes of several collectives are measured
+  // alternately.
   std::map<std::string, std::map<std::size_t, double>> rows;
   for (const Point& point : findings.points) {
     for (const Row& row : point) {

@@ -11,17 +11,17 @@
 
 namespace hocket::cli::bench {
 
-// A library's ranks, started in one number. A value.
+// A start of a library with one number of ranks. A value.
 struct Start {
   int ranks = 1;
-  std::vector<std::string> processors;  // of each rank; empty where they did not start
+  std::vector<std::string> processors;  // by rank; empty if the library did not start
   std::string launch;                   // the command line
 };
 
 // A library that took part, or should have. A value.
 struct Participant {
   std::string name;
-  std::string version;  // empty where it did not start
+  std::string version;  // empty if it did not start
   std::vector<Start> starts;
 };
 
@@ -38,11 +38,11 @@ struct Findings {
   std::vector<std::string> problems;
 };
 
-// The row of another library that a row of hocket's is compared with: the same collective, in place
-// or not alike. Null if `library` has none.
+// Returns the row of `library` that corresponds to a row of hocket: both rows are in place, or both
+// are not. Null if there is none.
 const Row* counterpart(const Point& point, const Row& row, const std::string& library);
 
-// Prints points as they come, with a heading when the collective changes. One thread.
+// Prints points one by one, with a heading when the collective changes. One thread.
 class Table {
  public:
   Table(std::FILE* out, std::vector<std::string> peers) : out_(out), peers_(std::move(peers)) {}
@@ -59,10 +59,11 @@ class Table {
 
 std::string to_json(const Findings& findings);
 
-// The cost file that HOCKET_COSTS names: lines of all engines, without hocket's own choice.
+// Returns the text of a cost file for HOCKET_COSTS. It has lines for each engine, but none for
+// hocket's own choice among them.
 std::string to_cost_table(const Findings& findings);
 
-// A self-contained page: plots, tables, configuration.
+// Returns a self-contained HTML page: plots, tables, configuration.
 std::string to_html(const Findings& findings);
 
 }  // namespace hocket::cli::bench

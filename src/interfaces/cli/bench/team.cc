@@ -59,13 +59,14 @@ std::string describe_exit(int status) {
   return fmt::format("ended with exit code {}", WEXITSTATUS(status));
 }
 
-// Between fork and exec: nothing here allocates.
+// Runs between fork and exec, so it must not allocate.
 [[noreturn]] void become(char* const* arguments,
                          char* const* environment,
                          int output,
                          const sigset_t& mask,
                          pid_t parent) {
-  // A separate process group: Ctrl-C at the terminal reaches the command alone, which ends all.
+  // Makes a separate process group. So Ctrl-C at the terminal reaches only the command, which ends
+  // all ranks.
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(127);
@@ -99,7 +100,7 @@ void Interrupts::raise() const {
 Listener::Listener()
     : fd_(checked_fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
                      "cannot make a socket")) {
-  // If bind gets the family alone, the kernel chooses a free abstract name.
+  // If bind gets only the family, the kernel chooses a free abstract name.
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   auto* generic = reinterpret_cast<sockaddr*>(&address);
@@ -174,7 +175,7 @@ void Team::start(const Launch& launch, const Listener& listener) {
 void Team::assemble(const Listener& listener) {
   const auto most = std::max(options_.timeout, kLongestStart);
   const auto end = Clock::now() + most;
-  std::vector<Listener::Guest> guests;  // those who have not said who they are
+  std::vector<Listener::Guest> guests;  // connections whose ranks have not reported yet
   int missing = options_.ranks;
   const Fd launcher = open_process(launcher_);
   while (missing > 0) {
@@ -230,7 +231,7 @@ std::vector<Answer> Team::ask(const Request& request) {
   try {
     for (Channel& rank : ranks_) rank.write_line(line);
   } catch (const std::exception&) {
-    // A rank has gone; those who wait for its answer find out which.
+    // A rank has ended. `ask` finds out which one.
   }
   std::vector<Answer> answers = gather_answers();
   broken_ = false;
@@ -278,7 +279,7 @@ void Team::reap_launcher() {
 }
 
 void Team::end_gently() {
-  // Ranks that find the connection closed leave in good order, and the launcher after them.
+  // Ranks that see their connection closed exit normally, and then the launcher does.
   ranks_.clear();
   if (launcher_ > 0 && !broken_) {
     const Fd process = open_process(launcher_);

@@ -1,4 +1,5 @@
-// The ranks of one library, started by its own launcher and asked by this command.
+// The ranks of one library. The library's own launcher starts them, and this command sends them
+// requests.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +16,7 @@
 
 namespace hocket::cli::bench {
 
-// Ctrl-C, or a request to end, came while something was waited for.
+// Thrown by waits that were interrupted by Ctrl-C or a request to end.
 class Interrupted : public std::runtime_error {
  public:
   explicit Interrupted(int signal)
@@ -26,7 +27,7 @@ class Interrupted : public std::runtime_error {
   int signal_;
 };
 
-// A library is of no further use: a rank has ended, failed, or does not answer.
+// Thrown if a library cannot be used any more: a rank has ended, failed, or does not answer.
 class TeamFailed : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -51,7 +52,7 @@ class Interrupts {
   Fd fd_;
 };
 
-// A resource: the address at which ranks report, free of any name in the file system. Takes only
+// A resource: the address at which ranks report. It has no name in the file system. It accepts only
 // processes of this user that know the token.
 class Listener {
  public:
@@ -64,7 +65,7 @@ class Listener {
     Channel channel{-1};
     pid_t pid = -1;
   };
-  // Accepts who waits, if it is this user's.
+  // Accepts waiting connections of this user's processes.
   std::vector<Guest> accept_waiting() const;
 
  private:
@@ -82,11 +83,11 @@ struct Launch {
 
 struct TeamOptions {
   int ranks = 1;
-  std::chrono::seconds timeout{60};  // for any answer; for the start a minute, or this if longer
+  std::chrono::seconds timeout{60};  // for each answer, and at least a minute to start
 };
 
-// A resource: a launcher and its ranks. One thread. Destroying it ends them, by force where they do
-// not follow. Throws TeamFailed and Interrupted.
+// A resource: a launcher and its ranks. One thread. Its destructor ends them, by force if
+// necessary. Functions throw TeamFailed and Interrupted.
 class Team {
  public:
   Team(const Launch& launch,

@@ -112,7 +112,7 @@ Channel connect_to_command(const std::string& socket_name) {
                              " is not set: this program is started " +
                              "by `hocket bench`, not by hand");
   }
-  // An abstract address: the name stands behind a zero byte.
+  // In an abstract address the name follows a zero byte.
   std::memcpy(address.sun_path + 1, socket_name.data(), socket_name.size());
   Channel channel(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (channel.fd() < 0) fail("cannot make a socket");

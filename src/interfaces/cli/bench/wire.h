@@ -1,5 +1,5 @@
-// The protocol of `hocket bench` and the ranks of each library: one line of text a message, over an
-// AF_UNIX stream. The command asks, and every rank answers once. An idle rank blocks in
+// The protocol between `hocket bench` and the ranks of each library: each message is one line of
+// text on an AF_UNIX stream. The command asks, and every rank answers once. An idle rank blocks in
 // `read_line`, so that a library that is not being measured uses no processor.
 #pragma once
 
@@ -26,7 +26,7 @@ class Channel {
   std::optional<std::string> read_line();
   // Reads available data, without waiting. False when the other end has closed.
   bool receive();
-  // The next complete line, if there is one.
+  // Returns the next complete line, if there is one.
   std::optional<std::string> take_line();
 
  private:
@@ -45,14 +45,14 @@ struct Hello {
   std::string library;
   int rank = 0;
   int ranks = 0;
-  std::string processors;  // those it may run on: "0", "0-3,8"
+  std::string processors;  // the processors that it may run on: "0", "0-3,8"
   std::string version;     // the rest of the line
 };
 
 // A question to every rank of a library. `slot` names an open case.
 enum class Verb : std::uint8_t {
   kOpen,   // make the arrays of `subject`
-  kCheck,  // one call on fresh numbers made from `seed`; are the results right?
+  kCheck,  // make one call with new numbers from `seed`, and check the results
   kRun,    // `warmup` calls, a barrier, then `calls` calls, timed
   kClose,  // free the arrays
 };
@@ -63,7 +63,7 @@ struct Request {
   std::uint32_t seed = 0;
   long warmup = 0;
   long calls = 0;
-  bool dirty = false;  // inputs are rewritten before each call, and ranks meet; neither is timed
+  bool dirty = false;  // rewrite inputs before each call, then synchronize; neither is timed
 };
 
 enum class Outcome : std::uint8_t {
@@ -78,7 +78,7 @@ struct Answer {
   std::string text;
 };
 
-// Texts without an end of line. Parsing throws std::runtime_error that quotes the line.
+// Conversion to and from a line without its end. Parsing throws std::runtime_error with the line.
 std::string to_line(const Hello& hello);
 std::string to_line(const Request& request);
 std::string to_line(const Answer& answer);

@@ -11,7 +11,8 @@
 namespace hocket::cli::bench {
 namespace {
 
-// Calls in a graph: enough to make up for its launch, few enough to fill a batch.
+// Number of calls in a graph. They are enough to hide the cost of its launch, and few enough for
+// several graphs in a batch.
 constexpr long kCallsInGraph = 20;
 
 // A resource: this process's part in the job. One thread. Fails with hocket's errors.
@@ -27,7 +28,7 @@ class Hocket final : public Library {
     stream_->synchronize();
   }
 
-  Seat seat() const override { return {comm_.rank(), comm_.size()}; }
+  JobRank job_rank() const override { return {comm_.rank(), comm_.size()}; }
   std::string name() const override { return options_.name; }
   std::string version() const override {
     std::string text = "hocket " HOCKET_VERSION;
@@ -54,9 +55,9 @@ class Hocket final : public Library {
     if (subject.memory == Memory::kSymmetric && !gpu_) {
       bound.arrays = symmetric_arrays(subject, MemoryKind::kHost, bound.owners);
     } else {
-      bind_ordinary_arrays(bound, subject, seat());
+      bind_ordinary_arrays(bound, subject, job_rank());
     }
-    const Shape shape = shape_of(subject, seat().rank, seat().ranks);
+    const Shape shape = shape_of(subject, job_rank().rank, job_rank().ranks);
     if (gpu_) {
       bind_to_gpu(bound, subject, shape);
       return bound;
@@ -73,12 +74,12 @@ class Hocket final : public Library {
 #ifdef HOCKET_ARRAYS
   Bound bind_numeric(const Case& subject) {
     Bound bound;
-    bind_ordinary_arrays(bound, subject, seat());
-    const Shape shape = shape_of(subject, seat().rank, seat().ranks);
+    bind_ordinary_arrays(bound, subject, job_rank());
+    const Shape shape = shape_of(subject, job_rank().rank, job_rank().ranks);
     const std::size_t n = subject.elements;
     const ArrayView out(bound.arrays.out, shape.out, subject.dtype);
     if (subject.collective == Collective::kMatmul) {
-      const MatrixPart part(n, seat());
+      const MatrixPart part(n, job_rank());
       const BlockCyclic blocks(ProcessGrid({part.grid[0], part.grid[1]}),
                                {MatrixPart::kBlock, MatrixPart::kBlock});
       const MatmulOperand spread{.spread = blocks, .order = MemoryOrder::kFortran};
@@ -113,8 +114,8 @@ class Hocket final : public Library {
   // Symmetric arrays have one size on all ranks: the largest that any rank needs.
   Arrays symmetric_arrays(const Case& subject, MemoryKind memory, Owners& owners) {
     Shape largest;
-    for (int rank = 0; rank < seat().ranks; ++rank) {
-      const Shape shape = shape_of(subject, rank, seat().ranks);
+    for (int rank = 0; rank < job_rank().ranks; ++rank) {
+      const Shape shape = shape_of(subject, rank, job_rank().ranks);
       largest.in = std::max(largest.in, shape.in);
       largest.out = std::max(largest.out, shape.out);
     }
@@ -147,7 +148,7 @@ class Hocket final : public Library {
     return is_one ? collective(subject, out) : collective(subject, in, out);
   }
 
-  // The arrays as they are on the GPU, and the calls as they are made there.
+  // The arrays on the GPU, and the functions that make calls on them.
   struct OnGpu {
     Arrays arrays;
     Owners owners;
@@ -206,7 +207,8 @@ class Hocket final : public Library {
     };
   }
 
-  // The calls of a collective. `arrays` is one array if it works in place, and otherwise two.
+  // Returns the calls of a collective. `arrays` is one array if it works in place, and otherwise
+  // two.
   template <typename... Arrays>
   std::function<void(long)> collective(const Case& subject, Arrays... arrays) {
     const auto calls = [&](auto verb, const auto& options) {
@@ -254,7 +256,7 @@ class Hocket final : public Library {
   std::function<void(long)> message(const Case& subject, ConstArrayView in, ArrayView out) {
     Communicator& comm = comm_;
     const MessageOptions options{.stream = stream()};
-    const auto [rank, ranks] = seat();
+    const auto [rank, ranks] = job_rank();
     if (subject.collective == Collective::kSendRecv) {
       const int next = (rank + 1) % ranks;
       const int previous = (rank + ranks - 1) % ranks;
@@ -276,7 +278,8 @@ class Hocket final : public Library {
     });
   }
 
-  // The receiver's message at the end keeps the sender from running ahead.
+  // Makes the calls of a window. The receiver's message at its end keeps the sender from running
+  // ahead.
   std::function<void(long)> window(const Case& subject, ConstArrayView in, ArrayView out) {
     Communicator& comm = comm_;
     const MessageOptions options{.stream = stream()};
@@ -310,7 +313,7 @@ class Hocket final : public Library {
   WorkerOptions options_;
   World world_;
   Communicator& comm_;
-  std::optional<Gpu> gpu_;  // these two where arrays lie on it
+  std::optional<Gpu> gpu_;  // gpu_ and stream_ are set if arrays are on a GPU
   std::optional<GpuStream> stream_;
 };
 

@@ -62,7 +62,8 @@ std::vector<UsedInterface> all_interfaces() {
   return result;
 }
 
-// The interface that ranks use: HOCKET_INTERFACE, or the one on the way to where they meet.
+// Returns the interface that ranks use: HOCKET_INTERFACE, or the interface of the route to their
+// meeting point.
 UsedInterface find_used(const std::string& meeting) {
   const std::string chosen(EnvironmentBlock::inherited().get("HOCKET_INTERFACE"));
   std::string address;
@@ -82,7 +83,7 @@ UsedInterface find_used(const std::string& meeting) {
                         chosen));
 }
 
-// The lines that the head sends. A head that is silent for long is gone.
+// Reads the head's lines. A head that sends nothing for a long time counts as gone.
 class HeadLines {
  public:
   std::optional<std::string> next() {
@@ -105,7 +106,7 @@ class HeadLines {
   std::string unread_;
 };
 
-// Carries out the head's orders. One thread, beside those of the servers.
+// Carries out the head's orders, in one thread. The servers have other threads.
 class HostPart {
  public:
   HostPart(const Briefing& briefing, const std::string& key_file)
@@ -175,7 +176,7 @@ class HostPart {
     tell("facts", facts_);
   }
 
-  // On the first host, as a job does.
+  // Serves a store on the first host, as a job does.
   void serve_store() {
     try {
       meeting_ = meeting_address(briefing_);
@@ -206,7 +207,8 @@ class HostPart {
     tell("listens", facts);
   }
 
-  // The way by which the ranks of a job meet: its port, TLS, the key and the release.
+  // Tries to reach the store as the ranks of a job do: its port, TLS, key and release. Returns the
+  // error, if any.
   std::string try_store(const std::string& address) const {
     try {
       connect_store({.address = address,

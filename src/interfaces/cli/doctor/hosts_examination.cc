@@ -27,7 +27,7 @@ struct ExaminedHost {
   std::string release;
   std::string errors;
   std::string last;      // the name of the notice that came last
-  bool is_busy = false;  // with the way to another host, or from it
+  bool is_busy = false;  // testing the connection to another host, or from one
   ExaminationClock::time_point came_at{};
   std::int64_t clock = 0;
 
@@ -74,7 +74,7 @@ class Examination {
     for (ExaminedHost& host : hosts_) host.connection.send(order);
   }
 
-  // Waits until all hosts that are there have come so far.
+  // Waits until `done` is true of all hosts that have started.
   void await(std::chrono::seconds limit, const Done& done) {
     const auto until = ExaminationClock::now() + limit;
     while (ExaminationClock::now() < until) {
@@ -148,7 +148,7 @@ class Examination {
     }
   }
 
-  // The difference lies within half of the shortest round trip.
+  // Compares the clocks. The error is at most half of the shortest round trip.
   void look_at_clocks() {
     for (std::size_t i = 0; i < hosts_.size(); ++i) {
       ExaminedHost& host = hosts_[i];
@@ -171,7 +171,7 @@ class Examination {
     }
   }
 
-  // Starts each way once both of its hosts are idle.
+  // Tests the connections of all ordered pairs of hosts. A host takes part in one test at a time.
   void try_ways() {
     for (int from = 0; from < static_cast<int>(hosts_.size()); ++from) {
       for (int to = 0; to < static_cast<int>(hosts_.size()); ++to) {
@@ -193,7 +193,7 @@ class Examination {
            !findings_.hosts[static_cast<std::size_t>(to)].address().empty();
   }
 
-  // False when all have been tried.
+  // Starts tests between idle hosts. Returns false if all pairs have been tested.
   bool start_ways() {
     for (std::size_t i = 0; i < findings_.ways.size(); ++i) {
       const WayFinding& way = findings_.ways[i];

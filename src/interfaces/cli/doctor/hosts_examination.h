@@ -1,5 +1,5 @@
-// `hocket doctor --hosts`: the head's part, which orders the hosts about and gathers what they
-// find.
+// `hocket doctor --hosts`: the head's part, which gives the hosts orders and collects their
+// findings.
 #pragma once
 
 #include <string>
@@ -15,11 +15,11 @@ namespace hocket::cli {
 struct ExaminationOptions {
   std::vector<HostSlots> hosts;
   RemoteCommand command;
-  std::string key_file;  // on each host, compared with this one's; empty: not looked at
+  std::string key_file;  // of each host, compared with this host's; empty: not compared
 };
 
-// Tries each host, and each pair in both directions: disjoint pairs at a time, so that none slows
-// another. Call it while the process has one thread.
+// Tests each host, and each pair in both directions. Only disjoint pairs are tested at once, so
+// that no test slows another. Call it while the process has one thread.
 HostsFindings examine_hosts(const ExaminationOptions& options);
 
 }  // namespace hocket::cli

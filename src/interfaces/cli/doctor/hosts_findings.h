@@ -11,21 +11,21 @@
 
 namespace hocket::cli {
 
-// A value: one host. The JSON is as it came, and may lack anything.
+// A value: one host. Its JSON is unchecked, and any part may be missing.
 struct HostFinding {
   std::string name;
   std::string unreachable;  // the reason; empty: hocket runs there
   nlohmann::json facts = nlohmann::json::object();
   nlohmann::json listens = nlohmann::json::object();
   nlohmann::json heard = nlohmann::json::array();
-  double clock = 0;        // seconds by which it is ahead of the head
-  double clock_error = 0;  // likewise, at most
+  double clock = 0;        // seconds by which its clock is ahead of the head's
+  double clock_error = 0;  // the largest error of `clock`, in seconds
 
   bool is_heard(int host) const;
   std::string address() const { return listens.value("address", ""); }
 };
 
-// A value: the way from one host to another, by their numbers.
+// A value: the connection from one host to another, by their numbers.
 struct WayFinding {
   int from = 0;
   int to = 0;
@@ -41,7 +41,7 @@ struct HostsFindings {
   std::vector<WayFinding> ways;
 };
 
-// The worst first, each with its mend.
+// Returns the problems, worst first, each with a way to solve it.
 std::vector<Problem> find_problems(const HostsFindings& findings);
 
 std::string text_of(const HostsFindings& findings, const Colours& colours);

@@ -1,4 +1,4 @@
-// The problems of a job's hosts and of the ways between them.
+// The problems of a job's hosts and of the connections between them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -86,7 +86,7 @@ void look_at_clock(const HostFinding& host, Problems& problems) {
       "let all hosts set their clocks by NTP (timedatectl set-ntp true)");
 }
 
-// Interfaces such as docker0 have one address on every host.
+// Finds hosts with the same address. Interfaces such as docker0 have one on every host.
 bool look_at_addresses(const HostsFindings& findings, Problems& problems) {
   bool found = false;
   for (std::size_t i = 0; i < findings.hosts.size(); ++i) {
@@ -94,7 +94,7 @@ bool look_at_addresses(const HostsFindings& findings, Problems& problems) {
       const HostFinding& a = findings.hosts[j];
       const HostFinding& b = findings.hosts[i];
       if (a.address().empty() || a.address() != b.address()) continue;
-      if (a.address().starts_with("127.")) continue;  // two names of this machine
+      if (a.address().starts_with("127.")) continue;  // both names mean this machine
       found = true;
       add(problems,
           true,

@@ -70,7 +70,7 @@ Row way_row(const HostsFindings& findings, const WayFinding& way) {
   return row;
 }
 
-// Interfaces that are up and are not used, which one may have wanted.
+// Returns the interfaces that are up but not used, because the user may have wanted one of them.
 std::string other_interfaces(const HostFinding& host) {
   std::string text;
   for (const auto& each : host.facts.value("interfaces", nlohmann::json::array())) {

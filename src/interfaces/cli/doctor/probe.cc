@@ -32,7 +32,7 @@ constexpr std::size_t kPiece = std::size_t{1} << 20;
 constexpr std::size_t kMostBulk = std::size_t{1} << 28;
 constexpr int kPackets = 3;
 
-// The connection did not answer in time, or ended.
+// Thrown if the connection did not answer in time, or ended.
 class ProbeFailure : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -146,7 +146,7 @@ double bandwidth_of(int fd) {
   return static_cast<double>(pieces * kPiece) / time_of_bulk(fd, pieces * kPiece);
 }
 
-// Packets are as long as the way takes, as far as the kernel knows it, and as the other end takes.
+// Returns the longest packet that the route and the other end accept, as far as the kernel knows.
 int mtu_of(int fd, int family) {
   tcp_info info{};
   socklen_t length = sizeof info;
@@ -231,7 +231,7 @@ void ProbeServer::serve() noexcept {
     try {
       answer(client);
     } catch (const std::exception&) {
-      // The client says why it has no answer.
+      // The client reports why it got no answer.
     }
   }
 }

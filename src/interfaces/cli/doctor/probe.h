@@ -1,15 +1,16 @@
-// Trials of the network between two hosts, by a TCP connection and packets of UDP.
+// Tests of the network between two hosts. They use a TCP connection and UDP packets.
 //
 //   client                                     server
 //   token, own number ───────────────────────▶
-//                     ◀─────────────────────── its number, so that no other machine is taken for it
+//                     ◀─────────────────────── its number: the client finds out if another
+//                                              machine answers
 //   0, an echo        ───────────────────────▶
 //                     ◀─────────────────────── the same
 //   N > 0, then N bytes ─────────────────────▶
-//                     ◀─────────────────────── the same N, once all have come
+//                     ◀─────────────────────── N again, when all bytes have arrived
 //
-// Numbers have eight bytes, in this machine's order. The packets of UDP, which have the token and a
-// number, tell whether anything arrives in a direction in which no connection can be made.
+// Numbers have eight bytes, in this machine's byte order. UDP packets carry the token and a number.
+// If no connection can be made in a direction, they show whether any packet arrives.
 #pragma once
 
 #include <set>
@@ -31,7 +32,7 @@ class ProbeServer {
   ProbeServer& operator=(const ProbeServer&) = delete;
 
   int port() const noexcept { return port_; }
-  // Ends the service, and returns the numbers of the hosts whose packets have come.
+  // Stops, and returns the numbers of the hosts whose packets have arrived.
   std::set<int> end();
 
  private:
@@ -50,17 +51,18 @@ class ProbeServer {
   std::thread thread_;
 };
 
-// A value: the way from this host to another.
+// A value: the connection from this host to another.
 struct ProbeResult {
-  std::string error;      // empty: it works
-  bool is_other = false;  // another machine answered, or this one
-  bool stalls = false;    // small messages pass, and long ones do not
-  double latency = 0;     // seconds, half a round trip, the median
-  double bandwidth = 0;   // bytes a second of one connection
-  int mtu = 0;            // bytes, on the whole way as far as the kernel knows it
+  std::string error;  // empty: it works
+  // A machine answered that is not the expected one, or this host answered itself.
+  bool is_other = false;
+  bool stalls = false;   // small messages pass, and long ones do not
+  double latency = 0;    // seconds, half a round trip, the median
+  double bandwidth = 0;  // bytes a second of one connection
+  int mtu = 0;           // bytes, on the whole route, if the kernel knows it
 };
 
-// Tries the way to host number `peer` at an address and port. Takes less than ten seconds.
+// Tests the connection to host number `peer` at an address and port. Takes less than ten seconds.
 ProbeResult probe(
     const std::string& address, int port, const std::string& token, int self, int peer);
 

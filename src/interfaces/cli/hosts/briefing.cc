@@ -51,7 +51,7 @@ Key key_of(std::string_view text) {
   return key;
 }
 
-// Writes fields, each ended by a zero byte, which no argument or variable has.
+// Writes fields. Each ends with a zero byte, which no argument or variable contains.
 class FieldWriter {
  public:
   void add(std::string_view field) {
@@ -98,7 +98,7 @@ class FieldReader {
   std::string_view rest_;
 };
 
-// Reads exactly `length` bytes, so that orders behind them stay.
+// Reads exactly `length` bytes. Orders that follow them stay in the stream.
 std::string read_exactly(int fd, std::size_t length, RunClock::time_point until) {
   std::string text(length, '\0');
   for (std::size_t at = 0; at < length;) {
@@ -192,7 +192,7 @@ Briefing receive_briefing(int in, int out) {
   refuse_briefing("the briefing names no such host");
 }
 
-void settle(const Briefing& briefing) {
+void apply_briefing(const Briefing& briefing) {
   for (const std::string& setting : briefing.environment) {
     const std::size_t equals = setting.find('=');
     ::setenv(setting.substr(0, equals).c_str(), setting.substr(equals + 1).c_str(), 1);
@@ -216,7 +216,7 @@ void write_notice(int out, const std::string& token, std::string_view text) {
 }
 
 std::string random_name() {
-  const Key noise = Key::generate();  // nothing of the job's own key
+  const Key noise = Key::generate();  // random, but not from the job's key
   std::string name;
   for (std::size_t i = 0; i < 6; ++i) {
     name += fmt::format("{:02x}", std::to_integer<int>(noise.bytes()[i]));

@@ -1,4 +1,4 @@
-// The environment that goes along to other hosts.
+// The environment variables that are passed to other hosts.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace hocket::cli {
 
-// The variables of this process that other hosts get unasked: HOCKET_*, but for those that
-// launchers set themselves and the names of files and places of this host.
+// Returns the variables of this process that other hosts get by default: HOCKET_*. Excluded are
+// variables that launchers set, and variables that name files or places of this host.
 std::vector<std::string> carried_environment();
 
 }  // namespace hocket::cli

@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::size_t kLongestNotice = std::size_t{1} << 20;
 
-// The child's side, between fork and exec. In a session of its own it has no terminal, so ssh
-// cannot ask for a password, and Ctrl-C does not reach it.
+// Runs in the child between fork and exec. It gives the child a separate session without a
+// terminal. So ssh cannot ask for a password, and Ctrl-C does not reach it.
 [[noreturn]] void become_child(
     const Pipe& in, const Pipe& out, const Pipe& err, char** words, pid_t parent) {
   ::setsid();
@@ -44,7 +44,7 @@ void make_non_blocking(const Fd& fd) {
   ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
 }
 
-// Reads what is there; closes at the end of the stream. Returns nothing when nothing is there.
+// Reads the available bytes, and closes the descriptor at the end of the stream.
 std::string read_available(Fd& fd) {
   std::array<char, 1 << 16> buffer;
   const ssize_t length = ::read(fd.get(), buffer.data(), buffer.size());
@@ -149,7 +149,8 @@ void HostConnection::reap() noexcept {
   int status = 0;
   if (pid_ > 0 && !status_ && ::waitpid(pid_, &status, WNOHANG) == pid_) status_ = status;
   if (!status_) return;
-  // Processes of its own may hold the pipes, as ssh's ControlMaster does: what is there is enough.
+  // Reads only available bytes: processes that the child started, such as ssh's ControlMaster, may
+  // keep the pipes open.
   while (out_.valid()) {
     const std::size_t before = output_.size() + unsorted_.size() + notices_.size();
     read_output();
@@ -167,7 +168,7 @@ void HostConnection::read_output() {
   if (!bytes.empty()) sort(bytes);
 }
 
-// Parts notices from output. Bytes that may begin a notice wait for the next ones.
+// Separates notices from output. Bytes that may begin a notice are kept for the next call.
 void HostConnection::sort(std::string_view bytes) {
   unsorted_ += bytes;
   std::size_t at = 0;
@@ -183,7 +184,7 @@ void HostConnection::sort(std::string_view bytes) {
     }
     const std::size_t end = rest.find('\n');
     if (end == std::string_view::npos && rest.size() < kLongestNotice) break;
-    if (end == std::string_view::npos) {  // no notice, then
+    if (end == std::string_view::npos) {  // not a notice
       output_ += unsorted_[at++];
       continue;
     }

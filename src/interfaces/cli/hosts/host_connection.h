@@ -15,9 +15,9 @@
 
 namespace hocket::cli {
 
-// A resource: the destructor kills the child and reaps it. One thread, and the process has no other
-// while one is made. The host's end sees the end of its standard input when this ends, whichever
-// way.
+// A resource: the destructor kills the child and reaps it. One thread; the process must have no
+// other when this is made. However this ends, the host's command sees the end of its standard
+// input.
 class HostConnection {
  public:
   // Starts `words` and sends the briefing. Throws SystemError if no process can be started.
@@ -28,27 +28,27 @@ class HostConnection {
 
   // Queues an order, and writes as much as fits.
   void send(std::string_view order);
-  // Ends the standard input of the host's command, and drops what is queued.
+  // Closes the standard input of the host's command, and drops queued orders.
   void hang_up();
   void signal(int number) const noexcept;
 
-  // One turn of an event loop: three descriptors to poll, and handling of the result. Streams that
-  // are not wanted are left alone, so that the host's ranks wait.
+  // For an event loop: adds three descriptors to poll, and handles the result. Streams that the
+  // caller does not want are not read, so that the host's ranks wait.
   static constexpr std::size_t kDescriptors = 3;
   void add_to(std::vector<pollfd>& wait, bool wants_output, bool wants_errors) const;
   void move(std::span<const pollfd> answer);
-  // Looks whether the child has ended. Call it on SIGCHLD.
+  // Checks whether the child has ended. Call it on SIGCHLD.
   void reap() noexcept;
 
-  // The notices, standard output without them, and standard error that have come since the last
-  // call.
+  // Each returns what has arrived since its last call: notices, standard output without them, and
+  // standard error.
   std::vector<std::string> take_notices() { return std::exchange(notices_, {}); }
   std::string take_output() { return std::exchange(output_, {}); }
   std::string take_errors() { return std::exchange(errors_, {}); }
 
   // True once the child has ended and all that it wrote has been read.
   bool has_ended() const noexcept { return status_ && !out_.valid() && !err_.valid(); }
-  // How the child ended, as waitpid says, once it has.
+  // The child's end, as from waitpid. Absent: it has not ended.
   std::optional<int> status() const noexcept { return status_; }
   const std::string& program() const noexcept { return program_; }
 

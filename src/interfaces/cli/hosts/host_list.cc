@@ -14,7 +14,7 @@
 namespace hocket::cli {
 namespace {
 
-// A value: a word of a list of hosts, and the place that errors name.
+// A value: a word of a list of hosts, and its position for errors.
 struct HostWord {
   std::string text;
   std::string source;  // "--hosts", or "--hostfile F, line 3"

@@ -32,7 +32,7 @@ std::optional<std::string> address_by_route(const Briefing& briefing) {
   return std::nullopt;
 }
 
-// SSH_CONNECTION has the client's address and port, and this host's.
+// Returns this host's address from SSH_CONNECTION, which holds the address and port of both ends.
 std::optional<std::string> address_by_ssh() {
   std::istringstream words{std::string(EnvironmentBlock::inherited().get("SSH_CONNECTION"))};
   std::string client;

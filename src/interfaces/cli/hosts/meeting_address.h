@@ -7,9 +7,10 @@
 
 namespace hocket::cli {
 
-// Called on the first host. Takes the host's name if that means an address of this host; else the
-// address on the way to another host; else the one that ssh came to. Loopback is taken if all
-// names mean it. Throws InvalidArgument if there is none.
+// Call it on the first host. Prefers the host's name if it resolves to an address of this host.
+// Next comes the source address of the route to another host, then the address that ssh connected
+// to. A loopback address is used only if the names of all hosts mean this machine. Throws
+// InvalidArgument if there is no address.
 std::string meeting_address(const Briefing& briefing);
 
 }  // namespace hocket::cli

@@ -12,7 +12,7 @@
 namespace hocket::cli {
 namespace {
 
-// BatchMode: nothing asks. The host's end is noticed within half a minute.
+// BatchMode: ssh asks no questions. A host that does not answer is noticed within half a minute.
 constexpr const char* kSsh =
     "ssh -T -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 "
     "-o ServerAliveCountMax=6 -- {host}";
@@ -43,7 +43,7 @@ bool replace_host(std::string& word, const std::string& host) {
 std::vector<std::string> split_words(const std::string& text, const char* option) {
   std::vector<std::string> words;
   char quote = '\0';
-  bool inside = false;  // a word, perhaps an empty one in quotes
+  bool inside = false;  // in a word, which quotes may leave empty
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (quote == '\0' && std::isspace(static_cast<unsigned char>(c)) != 0) {

@@ -1,4 +1,4 @@
-// Addresses of this host and of others, as the system's resolver and its routes give them.
+// Addresses of this host and of others, from the system's resolver and routes.
 #pragma once
 
 #include <sys/socket.h>
@@ -20,11 +20,11 @@ struct SocketAddress {
   std::string text() const;
   int port() const;
   bool is_loopback() const;
-  // False for loopback and for link-local addresses, which mean nothing on another host.
+  // False for loopback and link-local addresses, which other hosts cannot use.
   bool is_usable() const;
 };
 
-// Returns the addresses of a name, with that port. Empty: it means nothing here.
+// Returns the addresses of a name, with that port. Empty: the name cannot be resolved.
 std::vector<SocketAddress> resolve(const std::string& name, int port = 9);
 bool is_of_this_host(SocketAddress address);
 // Returns the address from which packets to `target` leave. Nothing is sent.

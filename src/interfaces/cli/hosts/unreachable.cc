@@ -15,7 +15,7 @@ namespace hocket::cli {
 namespace {
 
 struct Mend {
-  std::string_view sign;  // in the launcher's standard error
+  std::string_view sign;  // text in the launcher's standard error
   const char* mend;       // {} is the host
 };
 constexpr std::array kMends{
@@ -38,7 +38,7 @@ bool is_missing(const FailedStart& failure) {
   return code == kExitNotFound || code == kExitNotExecutable;
 }
 
-// Standard error of the host's command, whose lines name the host already.
+// Returns what the host's command wrote to standard error. Its lines already name the host.
 std::string what_it_said(const FailedStart& failure) {
   std::string text = last_line(failure.errors);
   constexpr std::string_view kBegin = "hocket: ";

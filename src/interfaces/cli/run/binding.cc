@@ -18,7 +18,7 @@ int topology_number(int processor, const char* name, int otherwise) {
   return file >> value ? value : otherwise;
 }
 
-// Units that are dealt out whole: cores, or single processors.
+// Returns the units that are not divided between ranks: cores, or single processors.
 std::vector<std::vector<int>> units_of(const std::vector<Processor>& processors, bool whole_cores) {
   std::vector<std::vector<int>> units;
   for (std::size_t i = 0; i < processors.size(); ++i) {
@@ -44,13 +44,10 @@ bool has_other_wish(const EnvironmentBlock& environment, int processors_a_rank) 
 }  // namespace
 
 std::vector<Processor> allowed_processors() {
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
   std::vector<Processor> result;
-  // More than CPU_SETSIZE processors: no binding there, the kernel refuses the short mask.
-  if (::sched_getaffinity(0, sizeof mask, &mask) != 0) return result;
-  for (int number = 0; number < CPU_SETSIZE; ++number) {
-    if (!CPU_ISSET(number, &mask)) continue;
+  const auto mask = CpuMask::allowed();
+  for (int number = 0; mask && number < CpuMask::kMost; ++number) {
+    if (!mask->contains(number)) continue;
     result.push_back({.number = number,
                       .package = topology_number(number, "physical_package_id", 0),
                       .core = topology_number(number, "core_id", number)});
@@ -64,26 +61,25 @@ int count_cores(const std::vector<Processor>& processors) {
   return static_cast<int>(units_of(processors, true).size());
 }
 
-std::vector<cpu_set_t> share_out(const std::vector<Processor>& processors, int ranks) {
+std::vector<CpuMask> share_out(const std::vector<Processor>& processors, int ranks) {
   const bool whole_cores = count_cores(processors) >= ranks;
   const auto units = units_of(processors, whole_cores);
   const auto count = static_cast<int>(units.size());
   if (ranks < 1 || count < ranks) return {};
-  std::vector<cpu_set_t> result(static_cast<std::size_t>(ranks));
+  std::vector<CpuMask> result(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) {
-    cpu_set_t& set = result[static_cast<std::size_t>(rank)];
-    CPU_ZERO(&set);
+    CpuMask& mask = result[static_cast<std::size_t>(rank)];
     for (int unit = count * rank / ranks; unit < count * (rank + 1) / ranks; ++unit) {
-      for (const int number : units[static_cast<std::size_t>(unit)]) CPU_SET(number, &set);
+      for (const int number : units[static_cast<std::size_t>(unit)]) mask.add(number);
     }
   }
   return result;
 }
 
-std::vector<cpu_set_t> bind_ranks(Binding binding,
-                                  const std::vector<Processor>& processors,
-                                  int ranks,
-                                  const EnvironmentBlock& environment) {
+std::vector<CpuMask> bind_ranks(Binding binding,
+                                const std::vector<Processor>& processors,
+                                int ranks,
+                                const EnvironmentBlock& environment) {
   const auto count = static_cast<int>(processors.size());
   switch (binding) {
     case Binding::kNone:

@@ -1,16 +1,15 @@
 // The binding of ranks to processors.
 #pragma once
 
-#include <sched.h>
-
 #include <vector>
 
+#include "interfaces/cli/cpu_mask.h"
 #include "interfaces/cli/run/environment_block.h"
 
 namespace hocket::cli {
 
 enum class Binding {
-  kNone,  // ranks run where this process may
+  kNone,  // ranks may use all processors of this process
   kCore,  // each rank has its own cores; an error if there are fewer cores than ranks
   kAuto,  // kCore if there are enough cores and the user has set nothing else; else kNone
 };
@@ -25,19 +24,18 @@ struct Processor {
 // The processors in this process's affinity mask, the threads of a core side by side.
 std::vector<Processor> allowed_processors();
 
-// Distinct cores among them.
+// Returns the number of distinct cores.
 int count_cores(const std::vector<Processor>& processors);
 
-// The processors of each of `ranks` ranks. The sets are disjoint, and together have all processors.
-// They consist of whole cores if there are at least as many cores as ranks. Empty if there are
-// fewer processors than ranks. Pure.
-std::vector<cpu_set_t> share_out(const std::vector<Processor>& processors, int ranks);
+// Divides the processors among `ranks` ranks, into disjoint sets. They consist of whole cores if
+// there are at least as many cores as ranks. Empty if there are fewer processors than ranks. Pure.
+std::vector<CpuMask> share_out(const std::vector<Processor>& processors, int ranks);
 
 // The processors of each rank for `binding`; empty: no binding. Throws InvalidArgument for kCore
 // without enough cores.
-std::vector<cpu_set_t> bind_ranks(Binding binding,
-                                  const std::vector<Processor>& processors,
-                                  int ranks,
-                                  const EnvironmentBlock& environment);
+std::vector<CpuMask> bind_ranks(Binding binding,
+                                const std::vector<Processor>& processors,
+                                int ranks,
+                                const EnvironmentBlock& environment);
 
 }  // namespace hocket::cli

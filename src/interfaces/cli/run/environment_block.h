@@ -10,11 +10,11 @@ namespace hocket::cli {
 // A value: NAME=VALUE entries. For one thread at a time.
 class EnvironmentBlock {
  public:
-  // This process's own environment, as it stands.
+  // Copies this process's environment.
   static EnvironmentBlock inherited();
 
   bool has(std::string_view name) const;
-  // The value, or an empty view.
+  // Returns the value, or an empty view.
   std::string_view get(std::string_view name) const;
   void set(std::string_view name, std::string_view value);
   void erase(std::string_view name);

@@ -36,7 +36,7 @@ FirstHost::FirstHost(const RunOptions& options, const Key& key, const std::strin
 }
 
 FirstHost::~FirstHost() {
-  store_->close();  // which ends the thread's wait
+  store_->close();  // ends the thread's wait
   thread_.join();
 }
 
@@ -71,7 +71,7 @@ void tell_end(const RunOptions& options,
     }
     store->close();
   } catch (const std::exception&) {
-    // The others find the store gone, then.
+    // If this fails, the others notice that the store is gone.
   }
 }
 

@@ -1,8 +1,9 @@
-// The launcher of the first host, which serves the job's store, as seen by the other launchers.
-// Until all ranks have joined, its end ends the job: a rank that comes later finds no store.
+// How other launchers watch the launcher of the first host, which serves the job's store. Until all
+// ranks have joined, the end of that launcher ends the job: ranks that join later would find no
+// store.
 //
 //   launcher/news        "joined", from rank 0; "ended" or "failed", from that launcher
-//   launcher/listeners   counts the launchers that wait for them
+//   launcher/listeners   counts the launchers that wait for this news
 #pragma once
 
 #include <memory>
@@ -15,8 +16,8 @@
 
 namespace hocket::cli {
 
-// A resource, with a thread. Its connection tells the first host in turn that this launcher is
-// there: if it is not any more, its ranks that have not come count as ended.
+// A resource, with a thread. Its connection also shows the first host that this launcher lives.
+// When it closes, this launcher's ranks that have not joined count as ended.
 class FirstHost {
  public:
   // `size` is the number of the job's ranks. Throws RendezvousError if the store is gone already.
@@ -25,9 +26,9 @@ class FirstHost {
   FirstHost(const FirstHost&) = delete;
   FirstHost& operator=(const FirstHost&) = delete;
 
-  // Readable once the first host's launcher has ended and not all ranks had joined.
+  // Readable when the first host's launcher has ended before all ranks had joined.
   int fd() const noexcept { return gone_.get(); }
-  // The reason, once `fd` is readable.
+  // Returns the reason, once `fd` is readable.
   const std::string& why() const noexcept { return why_; }
 
  private:

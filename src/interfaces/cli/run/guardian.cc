@@ -18,7 +18,7 @@
 namespace hocket::cli {
 namespace {
 
-// From the launcher to the guardian, one a packet.
+// An order from the launcher to the guardian, one in each packet.
 struct Order {
   enum class Kind : std::uint8_t { kStart, kSignal };
   Kind kind;
@@ -33,7 +33,7 @@ class GuardianLoop {
   GuardianLoop(LaunchPlan plan, Fd socket)
       : plan_(std::move(plan)), socket_(std::move(socket)), pids_(plan_.ranks.size(), -1) {}
 
-  // Returns when all is over.
+  // Returns when all ranks have ended, or the launcher is gone.
   void run() {
     open_signals();
     while (!started_ || living_ > 0 || failures_.valid()) {
@@ -41,7 +41,7 @@ class GuardianLoop {
           {{socket_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}, {failures_.get(), POLLIN, 0}}};
       if (::poll(wait.data(), wait.size(), -1) < 0 && errno != EINTR) return end_everything();
       if (wait[0].revents != 0 && !take_order()) return end_everything();
-      // Failed starts before ends: the same rank brings both.
+      // Reports failed starts before ends, because one rank may cause both.
       if (wait[2].revents != 0) take_start_failure();
       if (wait[1].revents != 0) reap();
     }
@@ -52,7 +52,7 @@ class GuardianLoop {
   void open_signals() {
     sigset_t all;
     ::sigfillset(&all);
-    ::sigprocmask(SIG_SETMASK, &all, nullptr);  // only the launcher gives orders to the guardian
+    ::sigprocmask(SIG_SETMASK, &all, nullptr);  // only the launcher's orders count here
     sigset_t children;
     ::sigemptyset(&children);
     ::sigaddset(&children, SIGCHLD);
@@ -61,12 +61,12 @@ class GuardianLoop {
 
   void report(GuardianReport::Kind kind, int rank, int value) {
     const GuardianReport report{kind, rank, value};
-    // A launcher that is gone is noticed by the loop.
+    // If the launcher is gone, the loop notices it.
     [[maybe_unused]] const ssize_t sent =
         ::send(socket_.get(), &report, sizeof report, MSG_NOSIGNAL);
   }
 
-  // False when the launcher is gone.
+  // Takes an order. Returns false if the launcher is gone.
   bool take_order() {
     Order order{};
     const ssize_t length = ::recv(socket_.get(), &order, sizeof order, 0);
@@ -82,7 +82,7 @@ class GuardianLoop {
 
   void start(const char* store, int size) {
     Pipe failures = make_pipe();
-    // Above all descriptors that a rank's own are put at.
+    // Duplicates the descriptor to a number above those that a rank inherits.
     const Fd lifted(::fcntl(failures.write.get(), F_DUPFD_CLOEXEC, 16));
     failures.write.reset();
     for (std::size_t index = 0; index < plan_.ranks.size(); ++index) {
@@ -171,7 +171,7 @@ class GuardianLoop {
 
 [[noreturn]] void be_guardian(LaunchPlan plan, Fd socket) {
   ::prctl(PR_SET_NAME, "job-guardian", 0, 0, 0);
-  ::setpgid(0, 0);  // signals of the terminal are the launcher's
+  ::setpgid(0, 0);  // the terminal's signals go to the launcher
   become_subreaper();
   int exit_code = 0;
   try {
@@ -181,7 +181,7 @@ class GuardianLoop {
     kill_descendants();
     exit_code = 1;
   }
-  ::_exit(exit_code);  // nothing that the launcher's copy would do at exit is the guardian's to do
+  ::_exit(exit_code);  // skips the exit handlers copied from the launcher
 }
 
 }  // namespace
@@ -220,14 +220,15 @@ void Guardian::signal(int number, bool from_terminal) {
   order.kind = Order::Kind::kSignal;
   order.number = number;
   order.from_terminal = from_terminal;
-  // A guardian that is gone is noticed by next_report.
+  // If the guardian is gone, next_report notices it.
   [[maybe_unused]] const ssize_t sent = ::send(socket_.get(), &order, sizeof order, MSG_NOSIGNAL);
 }
 
 std::optional<GuardianReport> Guardian::next_report() {
   GuardianReport report{};
   ssize_t length = ::recv(socket_.get(), &report, sizeof report, MSG_DONTWAIT);
-  // It ended before it took an order of ours: the kernel says that first, its last reports after.
+  // The guardian ended with an order unread. The kernel reports that first; its last reports
+  // follow.
   if (length < 0 && errno == ECONNRESET) {
     length = ::recv(socket_.get(), &report, sizeof report, MSG_DONTWAIT);
   }

@@ -21,8 +21,8 @@ bool same_file(int a, int b) {
          first.st_ino == second.st_ino;
 }
 
-// In a folder that others may write to, a link of theirs would have this overwrite the user's
-// files.
+// Throws if `path` is a link of another user. In a folder that others may write to, such a link
+// could make the launcher overwrite the user's files.
 void refuse_link_of_another(const std::string& path) {
   struct stat status{};
   if (::lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return;
@@ -33,8 +33,7 @@ void refuse_link_of_another(const std::string& path) {
                   status.st_uid));
 }
 
-// A FIFO would have the launcher wait for a reader, and a device would get what it is not meant
-// for.
+// Throws unless the file is regular. A FIFO would make the launcher wait for a reader.
 void refuse_irregular(int fd, int why, const std::string& path) {
   struct stat status{};
   const bool is_known =
@@ -149,14 +148,14 @@ void JobOutput::drain(int rank) {
     if (entry.rank != rank) continue;
     while (entry.stream.read_some()) {
     }
-    // A sink that is full leaves more to read, perhaps the end of the same line.
+    // If the sink is full, the stream is not read, and the end of its line may still come.
     if (entry.stream.can_read()) entry.stream.flush_partial();
   }
 }
 
 void JobOutput::flush_idle(Stream::Clock::time_point now) {
   for (Entry& entry : entries_) {
-    // A stream that is not read for its full sink is not silent.
+    // A stream that is not read because its sink is full does not count as silent.
     if (entry.stream.is_open() && !entry.stream.can_read()) entry.stream.last_read(now);
     if (entry.stream.holds_back() && now >= entry.stream.last_read() + kIdle) {
       entry.stream.flush_partial();

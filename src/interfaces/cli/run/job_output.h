@@ -16,8 +16,8 @@ namespace hocket::cli {
 struct JobOutputOptions {
   bool prefix = true;
   bool quiet = false;          // standard output of rank 0 alone
-  bool colour_allowed = true;  // where a sink is a terminal
-  bool colour_forced = false;  // where it is none, too
+  bool colour_allowed = true;  // if the sink is a terminal
+  bool colour_forced = false;  // even if it is not
   std::string log_dir;
 };
 
@@ -26,28 +26,28 @@ class JobOutput {
  public:
   explicit JobOutput(JobOutputOptions options);
 
-  // The write end of a new stream of `rank`: its standard output or error.
+  // Makes a stream of `rank`: its standard output or error. Returns the end that the rank writes.
   enum class Kind { kOut, kErr };
   Fd add(int rank, Kind kind);
 
-  // Makes a stream of a host that `feed` fills, without a pipe.
+  // Makes a stream for a host. `feed` passes its bytes, instead of a pipe.
   void add_fed(int host, Kind kind);
   void feed(int host, Kind kind, std::string_view bytes);
   void end_fed();
-  // False while what is shown would only pile up.
+  // False while the sink is full.
   bool takes(Kind kind) const { return !(kind == Kind::kOut ? out_ : err_)->is_full(); }
 
   // True if nobody reads the sink any more.
   bool is_gone(Kind kind) const { return (kind == Kind::kOut ? out_ : err_)->is_broken(); }
-  // Passes on to the ranks that nobody reads: their next writes fail. Notices still go out.
+  // Makes the ranks' next writes fail, because their reader is gone. Notices are still written.
   void deafen(Kind kind) { (kind == Kind::kOut ? out_ : err_)->deafen(); }
 
-  // Puts a notice for the head into standard output, behind what is there.
+  // Appends a notice for the head to standard output.
   void put_notice(std::string_view notice) { out_->put_bytes(notice); }
   // Prints a line of the launcher to standard error.
   void say(std::string_view line);
 
-  // One turn of an event loop: the descriptors to poll, and handling of the result.
+  // For an event loop: the descriptors to poll, and handling of the result.
   void add_to(std::vector<pollfd>& wait) const;
   void move(std::span<const pollfd> answer);
   // Reads all that a rank has written so far.
@@ -56,7 +56,7 @@ class JobOutput {
   void flush_idle(Stream::Clock::time_point now);
   std::optional<Stream::Clock::time_point> next_flush() const;
 
-  // All writers have ended, so a stream without data is at its end.
+  // Notes that all writers have ended: a stream without data is now at its end.
   void writers_are_gone() { writers_are_gone_ = true; }
   // True while there is something to read or to write.
   bool is_open() const;
@@ -77,7 +77,7 @@ class JobOutput {
 
   JobOutputOptions options_;
   std::shared_ptr<Sink> out_;
-  std::shared_ptr<Sink> err_;  // the same one where both are one terminal or file
+  std::shared_ptr<Sink> err_;  // equal to `out_` if both are the same terminal or file
   std::vector<Entry> entries_;
   bool writers_are_gone_ = false;
 };

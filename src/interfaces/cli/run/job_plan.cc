@@ -41,7 +41,7 @@ void check_nodes(const RunOptions& options) {
   }
 }
 
-// On one host the launcher hands a new key to the ranks. Between hosts each has the key in a file.
+// Returns the job's key: a new one for a job of one host, else that in the key file of each host.
 Key find_key(const RunOptions& options, const EnvironmentBlock& environment) {
   if (options.briefing != nullptr) return options.briefing->key;
   if (options.nodes == 1 && options.key_file.empty()) return Key::generate();
@@ -79,7 +79,7 @@ void check(const RunOptions& options) {
   }
 }
 
-// The ranks may go elsewhere.
+// Makes a path absolute, because ranks may change their working folder.
 std::string absolute(std::string_view option, const std::string& folder) {
   std::error_code error;
   const auto path = std::filesystem::absolute(folder, error);
@@ -91,7 +91,8 @@ std::string absolute(std::string_view option, const std::string& folder) {
                   error.message()));
 }
 
-// Two pipes a rank are two descriptors a rank here, and four while the guardian is forked.
+// Raises the limit of open files. Each rank needs two pipes: two descriptors here, and four until
+// the guardian has been forked.
 rlim_t allow_open_files(int ranks) {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
@@ -109,7 +110,7 @@ std::string name_job(const RunOptions& options) {
   return options.nodes == 1 ? "run-" + random_name() : "run at " + options.rendezvous;
 }
 
-// This host's ranks among all, as far as no other launcher has to be asked.
+// Returns this host's ranks among all, if that needs no answer from other launchers.
 Layout layout_of_this_host(const RunOptions& options, const Key& key, const std::string& job) {
   if (options.briefing == nullptr) {
     if (options.node_rank != 0) return ask_for_layout(options, key, job);
@@ -120,7 +121,7 @@ Layout layout_of_this_host(const RunOptions& options, const Key& key, const std:
           .size = total_slots(hosts)};
 }
 
-// The variables of other launchers that this one was started with, which say nothing of its ranks.
+// Lists variables of other launchers in this environment. They do not describe this job's ranks.
 std::string outer_launchers(const EnvironmentBlock& environment) {
   std::string names;
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "RANK", "SLURM_PROCID"}) {
@@ -129,8 +130,8 @@ std::string outer_launchers(const EnvironmentBlock& environment) {
   return names;
 }
 
-// Lets the system's loader, mpi4py's wheel, which has a module for each MPI, and JAX's copy of
-// MPItrampoline find hocket's.
+// Makes programs find hocket's MPI: by the system's loader, by mpi4py's wheel, which has a module
+// for each MPI, and by JAX's copy of MPItrampoline.
 void set_mpi(EnvironmentBlock& environment) {
   const auto found = mpi_folder();
   if (!found) {
@@ -158,7 +159,7 @@ EnvironmentBlock common_environment(const RunOptions& options, const std::string
   environment.set("HOCKET_LOCAL_SIZE", std::to_string(options.ranks));
   environment.set("HOCKET_JOB", job);
   environment.set("HOCKET_KEY_FD", std::to_string(kKeyFd));
-  environment.erase("HOCKET_CHILD_OF");  // these are ranks of their own
+  environment.erase("HOCKET_CHILD_OF");  // the ranks belong to this job, not to an outer one
   environment.erase("HOCKET_WITHIN");
   const std::string outer = outer_launchers(environment);
   if (!outer.empty()) environment.set("HOCKET_WITHIN", outer);
@@ -170,7 +171,7 @@ EnvironmentBlock common_environment(const RunOptions& options, const std::string
   }
   if (!options.metrics.empty()) environment.set("HOCKET_METRICS", "count");
   if (options.mpi) set_mpi(environment);
-  // Output goes through a pipe, which Python would fill before it shows anything.
+  // Python buffers output to a pipe, so it would show nothing for long.
   if (!environment.has("PYTHONUNBUFFERED")) environment.set("PYTHONUNBUFFERED", "1");
   return environment;
 }
@@ -184,7 +185,7 @@ void apply_user_settings(EnvironmentBlock& environment, const RunOptions& option
 
 Fd open_null(int flags) { return checked_fd(::open("/dev/null", flags | O_CLOEXEC), "/dev/null"); }
 
-// The standard input of rank 0: what the head passes on, or our own.
+// Makes the standard input of rank 0: the input that the head passes on, or the launcher's own.
 Fd first_input(std::optional<HeadLink>& head) {
   if (head) return head->make_input();
   return checked_fd(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3), "cannot share standard input");
@@ -219,7 +220,7 @@ void open_standard_descriptors() {
 }
 
 Fd take_signals(sigset_t& mask_before) {
-  ::signal(SIGPIPE, SIG_IGN);  // a reader that is gone is an error code
+  ::signal(SIGPIPE, SIG_IGN);  // writing without a reader then returns an error
   ::signal(SIGCHLD, SIG_DFL);
   sigset_t set;
   ::sigemptyset(&set);
@@ -234,7 +235,7 @@ Fd take_signals(sigset_t& mask_before) {
 
 JobPlan plan_job(const RunOptions& options) {
   check(options);
-  ::signal(SIGXFSZ, SIG_IGN);  // a file that is too large is an error code
+  ::signal(SIGXFSZ, SIG_IGN);  // writing too large a file then returns an error
   open_standard_descriptors();
   check_nodes(options);
   if (!options.join.empty() && options.nodes != 1) {
@@ -255,7 +256,7 @@ JobPlan plan_job(const RunOptions& options) {
     environment.set("OMP_NUM_THREADS", std::to_string(share));
   }
 
-  // Nothing has been made so far that would have to be taken back, and a signal ends the wait.
+  // This may wait. Nothing has to be undone if a signal ends it here.
   const Layout layout = layout_of_this_host(options, secret, job);
 
   JobPlan plan{.launch = {},

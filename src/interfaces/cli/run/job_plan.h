@@ -15,7 +15,7 @@
 
 namespace hocket::cli {
 
-// A resource.
+// A job that is ready to start. A resource.
 struct JobPlan {
   LaunchPlan launch;
   JobOutput output;
@@ -26,7 +26,7 @@ struct JobPlan {
   std::optional<HeadLink> head;  // absent: a user started this launcher
 };
 
-// The program of a job cannot be run. Ends `hocket run` with the exit code that a shell uses.
+// Thrown if the job's program cannot be run. `hocket run` then has the exit code that a shell uses.
 class ProgramError : public InvalidArgument {
  public:
   ProgramError(const std::string& message, int exit_code)
@@ -37,14 +37,14 @@ class ProgramError : public InvalidArgument {
   int exit_code_;
 };
 
-// On a host that is not the first, waits for the others' launchers. Blocks the signals that the
-// launcher handles. Throws InvalidArgument (ProgramError for the program), RendezvousError and
-// SystemError.
+// Makes the plan, and blocks the signals that the launcher handles. On a host other than the first,
+// it waits for the other launchers. Throws InvalidArgument (ProgramError for the program),
+// RendezvousError and SystemError.
 JobPlan plan_job(const RunOptions& options);
 
 // True for variables that ranks get from the launcher; a user's values do not replace them.
 bool is_own_variable(std::string_view name);
-// Opens standard descriptors that are closed, which pipes would take.
+// Opens standard descriptors that are closed, because pipes would get their numbers.
 void open_standard_descriptors();
 // Blocks the signals that a launcher handles, and returns their signalfd. Signals that were ignored
 // at the start (nohup) stay ignored.

@@ -49,8 +49,8 @@ std::string RankEnd::how() const {
                      WCOREDUMP(status) ? ", core dumped" : "");
 }
 
-// A rank never raises SIGSEGV or SIGKILL because a peer died. An uncaught exception raises SIGABRT,
-// and most ranks exit with an error.
+// A peer's death never makes a rank end by SIGSEGV or SIGKILL. It may end by SIGABRT, from an
+// uncaught exception, but mostly exits with an error.
 int RankEnd::likelihood() const noexcept {
   if (!by_signal()) return 0;
   return WTERMSIG(status) == SIGABRT ? 1 : 2;
@@ -80,7 +80,7 @@ void JobState::ended(RankEnd end) {
 }
 
 const RankEnd& JobState::culprit() const {
-  // The first of equally likely ones in this order.
+  // Decides between equally likely ends: the first in this order wins.
   const auto order = [&](const RankEnd& end) {
     const auto goodbye = std::ranges::find(goodbyes_, end.rank);
     return std::pair(-end.likelihood(), goodbye - goodbyes_.begin());

@@ -17,7 +17,7 @@ struct RankEnd {
   int rank = -1;
   pid_t pid = -1;
   int status = 0;       // as waitpid gives it
-  int start_error = 0;  // errno, where its program did not start
+  int start_error = 0;  // errno, if its program did not start
 
   bool failed() const noexcept { return status != 0 || start_error != 0; }
   bool by_signal() const noexcept;
@@ -31,7 +31,7 @@ struct RankEnd {
   std::string describe() const;
 };
 
-// A value: one thread.
+// A value; one thread.
 class JobState {
  public:
   // For ranks `first` to first + ranks - 1.
@@ -39,12 +39,13 @@ class JobState {
       : pids_(static_cast<std::size_t>(ranks), -1), living_(ranks), first_(first) {}
 
   void started(int rank, pid_t pid) { pids_[static_cast<std::size_t>(rank - first_)] = pid; }
-  // The rank's end has begun, perhaps before the first failure that was seen.
+  // Notes that the rank's end has begun, perhaps before the first failure that was seen.
   void ending(int rank);
-  // The rank has left the job. Called in the order of the goodbyes; repetition is harmless. A rank
-  // that left earlier has not failed because of a later one, even if its process ends later.
+  // Notes that the rank has left the job. Call it in the order in which ranks left; repetition is
+  // harmless. A rank that left earlier has not failed because of a later one, even if its process
+  // ends later.
   void said_goodbye(int rank);
-  // Called in the order in which ends were seen.
+  // Notes a rank's end. Call it in the order in which ends were seen.
   void ended(RankEnd end);
 
   pid_t pid(int rank) const { return pids_[static_cast<std::size_t>(rank - first_)]; }
@@ -53,9 +54,9 @@ class JobState {
   // True while a rank that may have failed first has not been seen to end.
   bool awaits_suspects() const noexcept { return !suspects_.empty(); }
   const std::vector<int>& suspects() const noexcept { return suspects_; }
-  // The failure that probably caused the others. Candidates are the first seen, and those that had
-  // begun by then. A signal is preferred to an exit with an error, as no peer's death explains it.
-  // The rank that left the job first wins a tie.
+  // Returns the failure that probably caused the others. Candidates are the first failure seen, and
+  // failures of ranks whose end had begun by then. A signal is preferred to an exit with an error,
+  // because no peer's death explains a signal. The rank that left the job first wins a tie.
   const RankEnd& culprit() const;
   int failures() const noexcept { return static_cast<int>(failures_.size()); }
 
@@ -66,9 +67,9 @@ class JobState {
 
   std::vector<pid_t> pids_;
   std::vector<int> suspects_;
-  std::vector<int> goodbyes_;  // in their order
+  std::vector<int> goodbyes_;  // in order
   std::set<int> ended_;
-  std::vector<RankEnd> failures_;  // the first seen, and those of suspects
+  std::vector<RankEnd> failures_;  // the first failure seen, and those of suspects
   int living_;
   int first_;
 };

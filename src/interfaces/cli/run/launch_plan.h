@@ -1,7 +1,6 @@
-// The plan of the ranks: all that is settled before the first process is forked.
+// The plan of the ranks: all decisions that are made before the first process is forked.
 #pragma once
 
-#include <sched.h>
 #include <sys/resource.h>
 
 #include <csignal>
@@ -9,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "interfaces/cli/cpu_mask.h"
 #include "interfaces/cli/fd.h"
 #include "interfaces/cli/run/environment_block.h"
 
@@ -19,7 +19,7 @@ struct RankPlan {
   int rank = 0;
   EnvironmentBlock environment;  // without HOCKET_STORE and HOCKET_SIZE
   Fd in, out, err;
-  std::optional<cpu_set_t> cpus;  // absent: as inherited
+  std::optional<CpuMask> cpus;  // absent: as inherited
   // In a separate process group, a rank gets the terminal's signals through the launcher alone. A
   // rank that reads the terminal must stay in the foreground group.
   bool own_process_group = true;

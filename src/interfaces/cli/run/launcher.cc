@@ -30,11 +30,12 @@ namespace {
 
 using Clock = RunClock;
 constexpr std::chrono::milliseconds kSameWish{100};
-constexpr std::chrono::milliseconds kForSuspects{
-    1000};  // who may have failed before the first seen
-constexpr std::chrono::milliseconds kForACoreFile{200};  // between two looks
-constexpr std::chrono::milliseconds kLookAround{20};     // while other hosts have not come
-constexpr std::size_t kMaxClients = 1 << 14;             // of a store for several hosts
+// How long to wait for ranks that may have failed before the first one seen.
+constexpr std::chrono::milliseconds kForSuspects{1000};
+constexpr std::chrono::milliseconds kForACoreFile{200};  // between two checks
+// Between two looks while other hosts have not come.
+constexpr std::chrono::milliseconds kLookAround{20};
+constexpr std::size_t kMaxClients = 1 << 14;  // of a store for several hosts
 
 // The event loop, from the first fork to the last line of output. One thread.
 class Launcher {
@@ -52,7 +53,7 @@ class Launcher {
         guardian_(std::move(plan.launch), [this] {
           output_.abandon();
           signals_.reset();
-          head_.reset();  // with the end of rank 0's input
+          head_.reset();  // also closes rank 0's standard input
         }) {}
 
   int run() {
@@ -116,8 +117,8 @@ class Launcher {
     return server;
   }
 
-  // Waits until the head says that all hosts are ready. Returns an exit code if the job ends
-  // before.
+  // Waits until the head says that all hosts are ready. Returns an exit code if the job ends before
+  // that.
   std::optional<int> await_go() {
     tell_head(fmt::format("ready {}", store_ ? options_.rendezvous : "-"));
     while (!may_go_ && !ending_by_wish_) turn();
@@ -130,8 +131,8 @@ class Launcher {
     return std::nullopt;
   }
 
-  // On host 0 of several: waits for the launchers of the other hosts. Returns an exit code if a
-  // signal asks for the end meanwhile; no rank has been started then.
+  // On the first of several hosts: waits for the launchers of the other hosts. Returns an exit code
+  // if a signal asks for the end meanwhile. No rank has been started in this case.
   std::optional<int> meet() {
     if (options_.nodes == 1 || !store_) return std::nullopt;
     Meeting meeting(options_, key_, job_, *store_);
@@ -163,7 +164,7 @@ class Launcher {
     return finish(code);
   }
 
-  // Tells the head the exit code, as ssh has one of its own.
+  // Tells the head the exit code, because ssh may end with another one.
   int finish(int code) {
     if (!head_) return code;
     tell_head(fmt::format("ended {}", code));
@@ -223,7 +224,7 @@ class Launcher {
     }
   }
 
-  // Nobody reads the output any more.
+  // Ends the ranks after the head has gone. Nobody reads their output any more.
   void lost_head(const std::string& why) {
     if (!all_ended_) tell("{}; ending {} ranks", why, state_.living());
     if (!ending_by_wish_) ending_by_wish_ = kExitFailure;
@@ -231,11 +232,12 @@ class Launcher {
     output_.abandon();
   }
 
-  // Ranks that have not joined would search for the store until their patience ends.
+  // Ends the ranks after the first host's launcher has ended. Ranks that have not joined would
+  // search for the store until their timeout.
   void lost_first_host() {
     const std::string why = first_host_->why();
     first_host_.reset();
-    if (all_ended_ || ending_by_wish_ || head_) return;  // the head will say it
+    if (all_ended_ || ending_by_wish_ || head_) return;  // the head reports it
     tell("{}; ending {} ranks", why, state_.living());
     ending_by_wish_ = kExitFailure;
     end_ranks();
@@ -290,7 +292,7 @@ class Launcher {
     if (options_.keep_going && end.failed() && !ending_by_wish_) {
       tell("{}; {} ranks go on", end.describe(), state_.living());
     } else if (!ending_by_wish_ && first_failure) {
-      // Others that were on their way out are waited for, to name the right one.
+      // Waits for ranks that had begun to end, to name the rank that failed first.
       report_at_ = Clock::now() + kForSuspects;
       others_at_failure_ = state_.living();
       end_at_ = Clock::now() + options_.grace;
@@ -344,7 +346,7 @@ class Launcher {
         break;
       case SIGTSTP:
         guardian_.signal(SIGSTOP);
-        if (head_) break;  // it says when the ranks go on
+        if (head_) break;  // the head orders when the ranks continue
         ::raise(SIGSTOP);
         guardian_.signal(SIGCONT);
         break;
@@ -354,9 +356,9 @@ class Launcher {
   }
 
   void asked_to_end(int number, bool from_terminal) {
-    if (all_ended_) return output_.abandon();  // only a reader who does not read keeps us
+    if (all_ended_) return output_.abandon();  // only a reader that does not read delays the end
     const auto now = Clock::now();
-    // Some senders signal the process and its group: that is one wish.
+    // Some senders signal both the process and its group. That counts as one request.
     const bool repeated = std::exchange(last_wish_, now) + kSameWish > now;
     if (repeated) return;
     if (ending_by_wish_) {
@@ -372,7 +374,8 @@ class Launcher {
     kill_at_ = now + std::max<Clock::duration>(kGraceAfterSignal, options_.grace);
   }
 
-  // Killed now, a rank that has crashed would leave half a core file.
+  // Returns whether a crashed rank is still writing its core file. Killing the rank now would
+  // truncate the file.
   bool any_dumps_core() {
     for (const int rank : state_.suspects()) {
       if (!is_ending(state_.pid(rank))) continue;
@@ -427,7 +430,7 @@ class Launcher {
     return static_cast<int>(std::clamp<long long>(left.count(), 0, 1'000'000));
   }
 
-  // The kernel kills the ranks then. Their children are now children of the launcher.
+  // When the guardian dies, the kernel kills the ranks. Their children become the launcher's.
   void guardian_died(const char* why) {
     kill_descendants();
     all_ended_ = guardian_lost_ = true;
@@ -472,23 +475,23 @@ class Launcher {
   bool told_of_core_file_ = false;
   bool any_ended_well_ = false;
   int others_at_failure_ = 0;
-  std::optional<int> ending_by_wish_;  // a signal's or the time limit's: the exit code it makes
+  std::optional<int> ending_by_wish_;  // the exit code, if a signal or the time limit ends the job
   Clock::time_point last_wish_{};
-  std::optional<Clock::time_point> report_at_;  // the culprit, at the latest
-  std::optional<Clock::time_point> end_at_;     // the ranks that another's failure has left
+  std::optional<Clock::time_point> report_at_;  // when to report the first failure
+  std::optional<Clock::time_point> end_at_;     // when to end the remaining ranks
   std::optional<Clock::time_point> kill_at_;
   std::optional<Clock::time_point> time_limit_;
 };
 
 }  // namespace
 
-// An IPv6 address is in brackets where a port follows.
+// Puts an IPv6 address in brackets, because a port follows.
 static std::string url_host(const std::string& host) {
   return host.find(':') == std::string::npos ? host : "[" + host + "]";
 }
 
 int launch(const RunOptions& options) {
-  become_subreaper();  // for the case that the guardian dies
+  become_subreaper();  // needed if the guardian dies
   RunOptions mine = options;
   if (mine.briefing != nullptr && mine.nodes > 1 && mine.node_rank == 0) {
     if (mine.rendezvous.empty()) mine.rendezvous = url_host(meeting_address(*mine.briefing)) + ":0";

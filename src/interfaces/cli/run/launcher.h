@@ -22,28 +22,28 @@ struct RunOptions {
   bool quiet = false;  // standard output of rank 0 alone
   bool verbose = false;
   bool mpi = false;         // programs of MPI find hocket's library
-  std::string join;         // the running job that the ranks join; empty: a job of their own
+  std::string join;         // the running job that the ranks join; empty: they form a job
   bool keep_going = false;  // a failed rank does not end the others
   std::string log_dir;      // empty: none
-  std::string trace_dir;    // likewise
-  std::string audit_dir;    // likewise
-  std::string metrics;      // where they are served; likewise
+  std::string trace_dir;    // empty: none
+  std::string audit_dir;    // empty: none
+  std::string metrics;      // address at which metrics are served; empty: none
   std::optional<std::chrono::milliseconds> timeout;  // of the job, since its ranks were started
-  // Time for the launchers of all hosts to come.
+  // The longest time until the launchers of all hosts have met.
   std::chrono::milliseconds join_timeout = std::chrono::seconds(300);
-  // Time that ranks have to end by themselves once another has failed. They know within
-  // milliseconds, and need time to raise an error or save data.
+  // Time that ranks have to end by themselves after another rank has failed. They learn of the
+  // failure within milliseconds. They need the time to raise an error or save data.
   std::chrono::milliseconds grace{1000};
   // A job of several hosts, each with a separate launcher.
   int nodes = 1;
   int node_rank = 0;
-  std::string rendezvous;  // "host:port" of the first
+  std::string rendezvous;  // "host:port" of the first host
   std::string key_file;
-  // From the head that started this launcher on one of its hosts; absent: a user started it.
+  // Set if a head started this launcher on one of its hosts. Null: a user started it.
   const Briefing* briefing = nullptr;
 };
 
-// On one host.
+// The most ranks on one host.
 inline constexpr int kMaxRanks = 1024;
 
 // Time between the request to end and the kill.

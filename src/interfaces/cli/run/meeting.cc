@@ -17,7 +17,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// For others to read a refusal, and for host 0 to say who is missing before others lose patience.
+// Time for other launchers to read a refusal. Host 0 also names missing hosts this long before the
+// others' timeouts.
 constexpr milliseconds kFarewell = seconds(2);
 constexpr milliseconds kGrace = seconds(10);
 constexpr milliseconds kSilentWait = seconds(10);
@@ -42,7 +43,7 @@ std::shared_ptr<Store> connect(const RunOptions& options,
                         .timeout = options.join_timeout});
 }
 
-// Announces this launcher's options, and thereby claims its host's number.
+// Announces this launcher's options. This also claims the number of its host.
 void announce(Store& store, const RunOptions& options) {
   const std::string mine = fmt::format("{} {}", options.nodes, options.ranks);
   if (!store.compare_and_set(name_of(options.node_rank), std::nullopt, as_bytes(mine))) return;
@@ -52,7 +53,8 @@ void announce(Store& store, const RunOptions& options) {
                   options.node_rank));
 }
 
-// The number of ranks that a launcher announced; why it cannot be is put into `problem`.
+// Returns the number of ranks that a launcher announced. If it is invalid, `problem` gets the
+// reason.
 int read_announcement(const Bytes& bytes, int host, int nodes, std::string& problem) {
   std::istringstream text(to_string(bytes));
   int its_nodes = 0;
@@ -69,7 +71,7 @@ int read_announcement(const Bytes& bytes, int host, int nodes, std::string& prob
   return ranks;
 }
 
-// Says for whom this launcher waits.
+// Logs the hosts that this launcher waits for.
 void tell_absent(Store& store, const RunOptions& options) {
   const auto absent = store.try_get(kAbsent);
   std::fprintf(stderr,
@@ -79,7 +81,7 @@ void tell_absent(Store& store, const RunOptions& options) {
                absent ? to_string(*absent).c_str() : "");
 }
 
-// Reports after a while for which hosts it waits.
+// Waits for the layout. After a while it reports the missing hosts.
 Bytes get_layout(Store& store, const RunOptions& options) {
   const auto began = RunClock::now();
   const milliseconds longest = options.join_timeout + kGrace;
@@ -109,13 +111,13 @@ Layout layout_of(const std::vector<int>& ranks, int host) {
 }  // namespace
 
 Layout ask_for_layout(const RunOptions& options, const Key& key, const std::string& job) {
-  // While it is connected, host 0's launcher knows that this one is there.
+  // Keeps a connection open, by which host 0's launcher sees that this launcher lives.
   const auto presence = connect(options, key, job, StoreRole::kLauncher);
   const auto store = connect(options, key, job, StoreRole::kObserver);
   try {
     announce(*store, options);
   } catch (const InvalidArgument&) {
-    presence->close();  // the launcher that has the number is there
+    presence->close();  // another launcher with this number lives
     throw;
   }
   const std::string said = to_string(get_layout(*store, options));
@@ -129,7 +131,8 @@ Layout ask_for_layout(const RunOptions& options, const Key& key, const std::stri
   if (verdict == kLate) throw HostsMissing(said.substr(verdict.size() + 1));
   std::vector<int> ranks;
   for (int each = 0; words >> each;) ranks.push_back(each);
-  // Only who has a number that host 0 does not know of has not been compared by it.
+  // Host 0 has compared only the launchers that it expected. A larger number of hosts here was not
+  // compared.
   if (ranks.size() != static_cast<std::size_t>(options.nodes)) {
     throw InvalidArgument(
         fmt::format("--nnodes {} here, but --nnodes {} on host 0; give all hosts the same",
@@ -180,7 +183,7 @@ std::optional<Layout> Meeting::look() {
   throw HostsMissing(late);
 }
 
-// One that has come may have ended since.
+// Throws if a launcher that has announced itself has ended since.
 void Meeting::require_launchers() {
   for (const int host : server_.lost_launchers()) {
     const auto at = static_cast<std::size_t>(host);
@@ -194,7 +197,7 @@ void Meeting::require_launchers() {
   }
 }
 
-// Others that wait with this launcher can then name the missing hosts.
+// Publishes the numbers of the missing hosts, so that other waiting launchers can name them.
 void Meeting::note_absent() {
   std::string text = fmt::format("{}", fmt::join(absent(), ", "));
   if (text == told_absent_) return;

@@ -2,9 +2,9 @@
 // before any rank is started. Host 0's launcher serves the store, collects the numbers and decides:
 //
 //   launcher/I          "NNODES RANKS", from host I's launcher; this also claims the number I
-//   launcher/absent     from host 0's: the numbers of the hosts that have not come
-//   launcher/layout     from host 0's: "yes" and the number of ranks of each host, or "no" and why,
-//                       or "late" and who has not come
+//   launcher/absent     from host 0's: the numbers of the missing hosts
+//   launcher/layout     from host 0's: "yes" and the number of ranks of each host, "no" and the
+//                       reason, or "late" and the missing hosts
 //   launcher/informed   counts the launchers that have read such a refusal, so that host 0 stays
 //                       until then
 //
@@ -30,13 +30,14 @@ struct Layout {
   int size = 0;
 };
 
-// Launchers of other hosts have not come in time. Ends `hocket run` as a time limit does.
+// Thrown if launchers of other hosts do not come in time. `hocket run` then ends as if its time
+// limit had passed.
 class HostsMissing : public RendezvousError {
   using RendezvousError::RendezvousError;
 };
 
-// For a launcher other than host 0's: waits for the others, for the join timeout at most. Throws
-// InvalidArgument for options that contradict other hosts' options, HostsMissing, and
+// Called by a launcher other than host 0's. Waits for the others, at most for the join timeout.
+// Throws InvalidArgument for options that contradict those of other hosts. Throws HostsMissing, and
 // RendezvousError if host 0's launcher cannot be reached or has ended.
 Layout ask_for_layout(const RunOptions& options, const Key& key, const std::string& job);
 
@@ -46,10 +47,11 @@ class Meeting {
   // `server` is the job's store, which outlives this object. Throws RendezvousError.
   Meeting(const RunOptions& options, const Key& key, const std::string& job, StoreServer& server);
 
-  // Checks which launchers have come. Waits only before it throws, until the others have read the
-  // reason. Absent: a launcher is missing. Throws as ask_for_layout does, on all hosts alike.
+  // Checks which launchers have come. Returns nothing if a launcher is missing. Throws the errors
+  // of ask_for_layout, the same on all hosts. Before it throws, it waits until the other launchers
+  // have read the reason.
   std::optional<Layout> look();
-  // Once, after ten seconds, names the missing hosts; else empty.
+  // Returns a warning that names the missing hosts, once, after ten seconds. Empty otherwise.
   std::string long_wait();
 
  private:
@@ -57,14 +59,14 @@ class Meeting {
   void note_absent();
   std::vector<std::size_t> absent() const;
   std::string text_of_absent(std::chrono::milliseconds waited) const;
-  // Tells the other launchers, and waits for a moment until they know.
+  // Tells the other launchers the refusal, and waits for a moment until they have read it.
   void tell_refusal(const char* verdict, const std::string& why);
 
   StoreServer& server_;
   std::shared_ptr<Store> store_;
   std::vector<int> ranks_;  // by host; 0: not known
   std::chrono::milliseconds patience_;
-  std::string told_absent_;  // to the other launchers
+  std::string told_absent_;  // the last text of launcher/absent
   RunClock::time_point silent_until_;
   RunClock::time_point limit_;
 };

@@ -49,7 +49,8 @@ void Sink::write_some() {
     const ssize_t written = ::write(fd_, pending_.data() + written_, length);
     if (written < 0 && (errno == EINTR || errno == EAGAIN)) return;
     if (written < 0) {
-      // The reader has closed the pipe, or the descriptor was closed from the start: no error.
+      // It is no error if the reader has closed the pipe, or the descriptor was closed from the
+      // start.
       if (errno != EPIPE && errno != EBADF) error_ = errno;
       return abandon();
     }
@@ -65,7 +66,7 @@ void Sink::write_some() {
 
 bool Stream::read_some() {
   if (!can_read()) return false;
-  // A reader that is gone is passed on: the rank's next write fails as it would without us.
+  // If the reader is gone, this closes the rank's pipe, so that its next write fails, too.
   if (options_.sink != nullptr && options_.sink->is_broken() && !options_.log.valid()) {
     source_.reset();
     return false;
@@ -107,7 +108,8 @@ void Stream::take(std::string_view text) {
 
 void Stream::close() {
   flush_partial();
-  // With prefixes every line is one; without, the bytes are as they came.
+  // With prefixes, every line is completed by an end of line. Without prefixes, the bytes are
+  // written unchanged.
   if (options_.sink != nullptr && !options_.prefix.empty()) options_.sink->end_line(options_.owner);
   source_.reset();
 }

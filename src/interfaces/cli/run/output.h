@@ -1,11 +1,11 @@
 // The ranks' output: many streams into one terminal, file or pipe, whole lines at a time.
 //
 // A line ends with '\n' or '\r' (progress bars). Text without an end of line is held back until the
-// end comes. It is written earlier if the rank is silent for kIdle, so that a prompt shows, or if
-// the text exceeds kLongestLine. A longer line is written in pieces. It keeps its sink for itself
-// until it ends, its rank is silent, or it exceeds kLongestKept. So lines of two ranks never mix.
-// Buffers are bounded: while a sink is not read, or is kept for another rank, the ranks that write
-// to it are not read.
+// end comes. It is written earlier in two cases. The rank is silent for kIdle (so that a prompt
+// shows), or the text exceeds kLongestLine. A longer line is written in pieces. It reserves its
+// sink until it ends, its rank is silent, or it exceeds kLongestKept. So lines of two ranks never
+// mix. Buffers are bounded. While a sink is not read, or is reserved for another rank, the launcher
+// does not read the ranks that write to it.
 #pragma once
 
 #include <sys/types.h>
@@ -22,8 +22,8 @@ namespace hocket::cli {
 
 inline constexpr std::chrono::milliseconds kIdle{200};
 inline constexpr std::size_t kLongestLine = std::size_t{1} << 16;
-inline constexpr std::size_t kLongestKept = std::size_t{1}
-                                            << 24;  // others wait no longer than that
+// A line of more than this length no longer keeps other ranks' lines waiting.
+inline constexpr std::size_t kLongestKept = std::size_t{1} << 24;
 
 // A resource: the destination of lines; the descriptor is not owned. One thread. Never blocks,
 // except on a terminal or pipe that takes less than a page although it said it was ready.
@@ -36,7 +36,7 @@ class Sink {
   bool is_full() const noexcept { return pending_.size() >= kFull; }
   // True if the reader is gone.
   bool is_broken() const noexcept { return broken_ || deaf_; }
-  // Takes no lines any more, as if the reader were gone.
+  // Accepts no more lines, as if the reader were gone.
   void deafen() noexcept { deaf_ = true; }
   // The error (errno) of a failed write, except for a reader that went away; 0: none.
   int error() const noexcept { return error_; }
@@ -46,7 +46,7 @@ class Sink {
   void put(int owner, std::string_view prefix, std::string_view text);
   // Ends a line that `owner` has left unfinished, if it is the last.
   void end_line(int owner);
-  // Keeps the sink for a long line of `owner`. Others wait until it has ended or is let go.
+  // Reserves the sink for a long line of `owner`. Others wait until the line ends or is released.
   void keep_for(int owner) noexcept { kept_for_ = owner; }
   void let_go(int owner) noexcept {
     if (kept_for_ == owner) kept_for_ = kNobody;
@@ -70,9 +70,9 @@ class Sink {
   int fd_;
   std::string pending_;
   std::size_t written_ = 0;    // bytes of pending_ that are out
-  int line_owner_ = kNobody;   // whose unfinished line is the last
-  int kept_for_ = kNobody;     // who alone may write
-  bool at_line_start_ = true;  // false: in the middle of it; true with an owner: after '\r'
+  int line_owner_ = kNobody;   // the stream that wrote the last, unfinished line
+  int kept_for_ = kNobody;     // the only stream that may write
+  bool at_line_start_ = true;  // false: within a line. True with an owner: after '\r'
   bool broken_ = false;
   bool deaf_ = false;
   int error_ = 0;
@@ -99,11 +99,11 @@ class Stream {
   // Reads available bytes, at most one buffer; closes itself at the end of the stream. True while
   // there may be more.
   bool read_some();
-  // True while text without an end of line is held back, or others for the rest of a long one.
+  // True while text without an end of line is held back, or the sink is reserved for a long line.
   bool holds_back() const noexcept { return !partial_.empty() || keeps_sink_; }
   Clock::time_point last_read() const noexcept { return last_read_; }
   void last_read(Clock::time_point time) noexcept { last_read_ = time; }
-  // Takes bytes as if it had read them.
+  // Handles bytes as if it had read them.
   void take(std::string_view text);
   void flush_partial();
   void close();
@@ -118,8 +118,8 @@ class Stream {
   Fd source_;
   Options options_;
   std::string partial_;
-  std::size_t long_bytes_ = 0;  // of a long line, so far
-  bool keeps_sink_ = false;     // for the rest of it
+  std::size_t long_bytes_ = 0;  // length so far of a long line
+  bool keeps_sink_ = false;     // for the rest of the long line
   Clock::time_point last_read_{};
   int log_error_ = 0;
 };

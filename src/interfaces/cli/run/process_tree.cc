@@ -103,9 +103,9 @@ std::vector<pid_t> descendants_of(pid_t ancestor) {
 void become_subreaper() { ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }
 
 int kill_descendants() {
-  // A process may start another between the look and the kill. Its child then becomes a child of
-  // this process, and the next round finds it. Freeing a large memory takes a while, so only rounds
-  // that find nothing new are slow ones.
+  // A process may start a child between the search and its kill. The child then becomes a child of
+  // this process, and the next round finds it. A round that finds no new process pauses, because
+  // freeing a large memory takes a while.
   std::set<pid_t> killed;
   while (has_children()) {
     bool found_new = false;

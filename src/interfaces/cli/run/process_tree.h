@@ -1,4 +1,4 @@
-// Ending processes that were started by processes that this one started.
+// Ends all processes that descend from this one.
 #pragma once
 
 #include <sys/types.h>
@@ -7,18 +7,18 @@
 
 namespace hocket::cli {
 
-// A process whose end has begun (it is being killed, dumps core, or frees its memory) but which
-// may not be reapable yet. False also where it is gone.
+// Returns true if the process's end has begun: it is being killed, dumps core, or frees its memory.
+// waitpid may not see its end yet. Returns false if the process is gone.
 bool is_ending(pid_t pid);
 
-// All descendants of `ancestor` that are alive, parents before children.
+// Returns all living descendants of `ancestor`, parents before children.
 std::vector<pid_t> descendants_of(pid_t ancestor);
 
-// Makes orphans below this process its children, so that none escapes.
+// Makes orphaned descendants of this process its children, so that none escapes.
 void become_subreaper();
 
-// Kills all descendants of this process with SIGKILL and reaps them; again until there are none.
-// For a subreaper: then nothing that was started below it survives. Returns how many it killed.
+// Kills all descendants of this process with SIGKILL and reaps them, until there are none. In a
+// subreaper, no process that was started below it survives this. Returns the number it killed.
 int kill_descendants();
 
 }  // namespace hocket::cli

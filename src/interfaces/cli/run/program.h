@@ -11,9 +11,9 @@ inline constexpr int kExitNotFound = 127;
 
 // A value: the path of a program, or the reason why it cannot be run.
 struct Program {
-  std::string path;     // empty where it cannot be run
-  std::string problem;  // then: the error, and a way to mend it
-  int exit_code = 0;    // and kExitNotFound or kExitNotExecutable
+  std::string path;     // empty if the program cannot be run
+  std::string problem;  // the error with advice, if `path` is empty
+  int exit_code = 0;    // kExitNotFound or kExitNotExecutable, if `path` is empty
 };
 
 // Looks `name` up as execvp does: as a path when it has a slash, else in the folders of

@@ -15,8 +15,8 @@ namespace {
 
 void close_on_exec_from(int first) {
   if (::syscall(SYS_close_range, first, ~0u, CLOSE_RANGE_CLOEXEC) == 0) return;
-  // The call is refused, or the kernel is older than 5.11. Only open descriptors are closed, as the
-  // limit may be a thousand million.
+  // close_range was refused, or the kernel is older than 5.11. This closes only open descriptors,
+  // because the limit of their number may be a thousand million.
   DIR* open = ::opendir("/proc/self/fd");
   const long limit = open == nullptr ? ::sysconf(_SC_OPEN_MAX) : 0;
   while (const dirent* entry = open == nullptr ? nullptr : ::readdir(open)) {
@@ -27,33 +27,33 @@ void close_on_exec_from(int first) {
   for (int fd = first; fd < limit; ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-// Puts `fd` at `place`, to be inherited.
+// Duplicates `fd` to the number `place`, without close-on-exec.
 bool place(int fd, int place) {
   if (fd == place) return ::fcntl(fd, F_SETFD, 0) == 0;
   return ::dup2(fd, place) == place;
 }
 
 void reset_signals(const sigset_t& mask) {
-  // exec resets handlers by itself, but not signals that the launcher ignores. Signals that were
-  // ignored when the launcher was started (nohup) stay ignored.
+  // exec resets handlers, but not signals that the launcher ignores. Signals that were ignored when
+  // the launcher was started (nohup) stay ignored.
   std::signal(SIGPIPE, SIG_DFL);
   std::signal(SIGCHLD, SIG_DFL);
   std::signal(SIGXFSZ, SIG_DFL);
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
 }
 
-// Returns only where something failed, with errno.
+// Becomes the rank's program. Returns only if something failed, with errno.
 void become_rank(LaunchPlan& plan, RankPlan& rank, pid_t guardian, char** arguments, char** env) {
   ::setpgid(0, rank.own_process_group ? 0 : plan.foreground_group);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-  if (::getppid() != guardian) ::_exit(1);  // it died before the line above
-  // No source is below 3, so none is overwritten before its turn; the key comes last.
+  if (::getppid() != guardian) ::_exit(1);  // the guardian died before the line above
+  // No source is below 3, so none is overwritten before it is duplicated. The key comes last.
   if (!place(rank.in.get(), STDIN_FILENO) || !place(rank.out.get(), STDOUT_FILENO) ||
       !place(rank.err.get(), STDERR_FILENO) || !place(plan.key.get(), kKeyFd)) {
     return;
   }
   close_on_exec_from(kKeyFd + 1);
-  if (rank.cpus) ::sched_setaffinity(0, sizeof *rank.cpus, &*rank.cpus);
+  if (rank.cpus) rank.cpus->restrict_this_thread();
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
     files.rlim_cur = plan.open_files;
@@ -74,7 +74,7 @@ pid_t start_rank(LaunchPlan& plan, std::size_t index, int failures) {
   const pid_t guardian = ::getpid();
   const pid_t pid = ::fork();
   if (pid != 0) {
-    // Here too, so that the group exists before a signal is sent to it.
+    // The parent does this, too, so that the group exists before a signal is sent to it.
     if (pid > 0 && rank.own_process_group) ::setpgid(pid, pid);
     return pid;
   }

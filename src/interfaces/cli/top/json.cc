@@ -80,7 +80,7 @@ std::string jobs_json(const std::vector<ShownJob>& jobs) {
                    {"blamed", job.seen.blamed},
                    {"ranks", ranks}});
   }
-  // A command line may be no UTF-8.
+  // A command line may be invalid UTF-8.
   return Json{{"jobs", all}}.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

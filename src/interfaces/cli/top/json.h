@@ -8,10 +8,10 @@
 
 namespace hocket::cli {
 
-// A job, and its kind as found. A value.
+// A job as it was found, and its state. A value.
 struct ShownJob {
   FoundJob found;
-  LiveJob seen;  // empty where found.refusal says why
+  LiveJob seen;  // empty if found.refusal is set
 };
 
 std::string jobs_json(const std::vector<ShownJob>& jobs);

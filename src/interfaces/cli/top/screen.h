@@ -1,4 +1,4 @@
-// A terminal that is redrawn in place, and whose keys are read one by one.
+// A terminal that is redrawn in place. Its keys are read one by one.
 #pragma once
 
 #include <termios.h>
@@ -14,7 +14,7 @@ namespace hocket::cli {
 
 enum class Key : std::uint8_t { kUp, kDown, kEnter, kBack, kQuit, kResize, kLetter };
 
-// A value. `letter` is set for kLetter.
+// A key that was pressed. A value. `letter` is set for kLetter.
 struct Pressed {
   Key key = Key::kLetter;
   char letter = '\0';
@@ -32,22 +32,22 @@ class Screen {
   int columns() const noexcept { return columns_; }
   int lines() const noexcept { return lines_; }
   void draw(const std::vector<std::string>& lines) const;
-  // The next key; absent after `patience` without one.
+  // Returns the next key; absent if no key is pressed within `patience`.
   std::optional<Pressed> wait(std::chrono::milliseconds patience);
 
  private:
   void measure();
-  // Takes the first of the keys that have been pressed.
+  // Takes the first key that was pressed and has not been returned yet.
   Pressed take_key();
 
   termios before_{};
   Fd signals_;
-  std::string keys_;  // come, and not taken so far
+  std::string keys_;  // bytes read, but not taken yet
   int columns_ = 80;
   int lines_ = 24;
 };
 
-// The width of standard output; 80 if it is no terminal.
+// Returns the width of standard output; 80 if it is no terminal.
 int columns_of_output();
 
 }  // namespace hocket::cli

@@ -10,10 +10,10 @@
 namespace hocket::cli {
 namespace {
 
-constexpr std::size_t kNamedRanks = 4;  // in a list of ranks
-constexpr int kWideColumns = 120;       // from here on there is more to be shown
+constexpr std::size_t kNamedRanks = 4;  // the most ranks that a list names
+constexpr int kWideColumns = 120;       // tables of at least this width show more
 
-// Cut to `width` with a sign of it, or filled up.
+// Pads a text to `width`, or truncates it with a mark.
 std::string fit(std::string text, std::size_t width) {
   if (text.size() > width) {
     text.resize(width == 0 ? 0 : width - 1);
@@ -66,7 +66,7 @@ std::string state_text(const LiveRank& rank) {
   return group->inside ? "in the call" : "between calls";
 }
 
-// "all_reduce #17 sum float32[1024] on world"; "all_reduce #17" where there is little room.
+// Returns "all_reduce #17 sum float32[1024] on world", or "all_reduce #17" if not `wide`.
 std::string call_text(const LiveGroup& group, bool wide) {
   if (!group.message.empty()) return fmt::format("{} on {}", group.message, group.name);
   if (group.call.empty()) return fmt::format("no call so far on {}", group.name);
@@ -171,7 +171,8 @@ std::vector<const LiveRank*> in_order(const LiveJob& job, SortedBy sorted) {
       case SortedBy::kRank:
         return 0.0;
       case SortedBy::kWaiting:
-        return rank->waiting;  // the rank that waits least is the one that others wait for
+        // The rank that waits least comes first: the others probably wait for it.
+        return rank->waiting;
       case SortedBy::kBytes:
         return -rank->bytes_per_s;
       case SortedBy::kSince:

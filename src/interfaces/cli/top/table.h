@@ -20,14 +20,14 @@ struct TableView {
   Colours colours = {};
 };
 
-// Lines without their ends, none longer than view.columns.
+// Returns lines without line ends, none longer than view.columns.
 std::vector<std::string> jobs_table(const std::vector<FoundJob>& jobs, const TableView& view);
 std::vector<std::string> job_head(const LiveJob& job,
                                   const std::string& command,
                                   const TableView& view);
 std::vector<std::string> ranks_table(const LiveJob& job, const TableView& view);
 std::vector<std::string> calls_table(const LiveRank& rank, const TableView& view);
-// The ranks in the order of their lines.
+// Returns the ranks in the order of their lines.
 std::vector<const LiveRank*> in_order(const LiveJob& job, SortedBy sorted);
 
 }  // namespace hocket::cli

@@ -25,7 +25,7 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr milliseconds kLook{20};  // between two looks at the job
+constexpr milliseconds kLook{20};  // between two samples of the job
 
 constexpr const char* kTopFooter = R"(
 Shows the jobs of this user on this host, however they were started, and one job whole: a line a rank.
@@ -56,7 +56,8 @@ struct TopArguments {
   int columns = 0;
 };
 
-// The command of the job that a process belongs to.
+// Returns the job of `jobs` that a process belongs to. If none has it, returns an entry with its
+// pid.
 FoundJob found_job(const std::vector<FoundJob>& jobs, int pid) {
   for (const FoundJob& job : jobs) {
     if (std::ranges::find(job.pids, pid) != job.pids.end()) return job;
@@ -88,7 +89,7 @@ int show_json(const TopArguments& arguments, std::vector<FoundJob> jobs) {
       if (job.refusal.empty()) views.back() = JobView::open(job);
     } catch (const Error& error) {
       if (arguments.pid != 0) throw;
-      shown.back().found.refusal = error.what();  // it has ended meanwhile
+      shown.back().found.refusal = error.what();  // the job has ended meanwhile
     }
   }
   const auto until = Clock::now() + std::chrono::duration<double>(arguments.seconds);
@@ -146,7 +147,7 @@ class Top {
   }
 
  private:
-  // Looks until it is time to draw; false: to quit.
+  // Samples the job until it is time to draw. Returns false if the user wants to quit.
   bool turn(Screen& screen) {
     const auto until = Clock::now() + std::chrono::duration<double>(is_first_ ? 0.2 : seconds_);
     is_first_ = false;
@@ -223,7 +224,7 @@ class Top {
     add_some(lines, ranks, room - for_calls);
     lines.insert(lines.end(), calls.begin(), calls.begin() + for_calls);
     lines.resize(static_cast<std::size_t>(std::max(screen.lines() - 1, 1)));
-    // Cut, as a line that wraps would move the others.
+    // Truncates the line, because a line that wraps would shift the others.
     const std::string keys = "up down Enter: a rank's calls   r w b s: sort   q: quit";
     lines.push_back(table_.colours.faint +
                     keys.substr(0, static_cast<std::size_t>(std::max(table_.columns, 0))) +
@@ -231,7 +232,7 @@ class Top {
     screen.draw(lines);
   }
 
-  // The head of the table, and as many of its lines as there is room for, the chosen one among
+  // Adds the head of the table, and as many of its lines as fit in `room`. The chosen line is among
   // them.
   void add_some(std::vector<std::string>& lines, const std::vector<std::string>& ranks, int room) {
     lines.push_back(ranks.front());
@@ -282,7 +283,7 @@ int show(const TopArguments& arguments) {
 
 double seconds_from(double seconds) {
   constexpr double kLongest = 3600;
-  if (seconds >= 0 && seconds <= kLongest) return seconds;  // which "nan" is not
+  if (seconds >= 0 && seconds <= kLongest) return seconds;  // NaN fails this test
   throw CLI::ValidationError("--seconds", "expected a number of seconds from 0 to 3600");
 }
 

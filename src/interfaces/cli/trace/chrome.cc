@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// One event a line, so that a trace of millions of calls is never whole in memory.
+// Writes one event at a time, so that a trace of millions of calls is never in memory as a whole.
 class Events {
  public:
   explicit Events(std::ostream& out) : out_(out) { out_ << "{\"traceEvents\":["; }

@@ -7,8 +7,8 @@
 
 namespace hocket::cli {
 
-// One process a rank, one line a communicator in it; messages, which may overlap, on lines of their
-// own. Format: "Trace Event Format", JSON object form.
+// Writes each rank as a process with one line for each communicator. Messages may overlap, so they
+// get separate lines. Format: "Trace Event Format", JSON object form.
 void write_chrome_trace(const JobTrace& trace, std::ostream& out);
 
 }  // namespace hocket::cli

@@ -16,7 +16,7 @@ namespace {
 
 using What = AuditDifference::What;
 
-// "all_reduce #7 on world", "send to rank 1, tag 4, on world".
+// Returns "all_reduce #7 on world", or "send to rank 1, tag 4, on world".
 std::string call_text(const AuditedCall& call, const std::string& group) {
   if (call.sequence != 0) return fmt::format("{} #{} on {}", call.name, call.sequence, group);
   return fmt::format("{} {} rank {}, tag {}, on {}",
@@ -27,7 +27,7 @@ std::string call_text(const AuditedCall& call, const std::string& group) {
                      group);
 }
 
-// "float32, 4 KiB in, 4 KiB out".
+// Returns "all_reduce of float32, 4 KiB in, 4 KiB out".
 std::string shape_text(const AuditedCall& call) {
   return fmt::format("{} of {}, {} in, {} out{}",
                      call.name,

@@ -1,14 +1,15 @@
-// `hocket trace` on audits: the first difference of two runs, and the first numbers that are not
-// finite.
+// `hocket trace` on audits: the first difference of two runs, and the first number of a run that is
+// not finite.
 #pragma once
 
 #include <string>
 
 namespace hocket::cli {
 
-// Exit code: 0 if the runs are equal, 1 if they differ, 2 if they cannot be compared.
+// Prints the first difference. Returns the exit code: 0 if the runs are equal, 1 if they differ, 2
+// if they cannot be compared.
 int show_difference(const std::string& first, const std::string& second);
-// Prints a line if the job has an audit with such a number.
+// Prints a line if the job's audit has a number that is not finite.
 void print_non_finite(const std::string& folder);
 
 }  // namespace hocket::cli

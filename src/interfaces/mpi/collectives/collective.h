@@ -1,4 +1,5 @@
-// Shared by the collectives: they begin one of hocket's calls, and act at its end.
+// Helpers of the collectives: they begin a call of hocket, and finish the MPI call when it has
+// ended.
 #pragma once
 
 #include <functional>
@@ -12,7 +13,8 @@ namespace hocket::mpi {
 
 using Finish = std::function<void(Outcome&)>;
 
-// Begins one of hocket's calls, or makes it: `direct` blocks, `begin` returns its Work.
+// Makes a call of hocket by `direct`, which blocks, or starts it by `begin`, which returns its
+// Work. is_direct decides.
 template <typename Direct, typename Begin>
 Pending run(How how, Comm& comm, Direct direct, Begin begin, Finish finish) {
   Pending pending;

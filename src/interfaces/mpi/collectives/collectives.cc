@@ -1,4 +1,4 @@
-// Collectives of equal parts within one group. Those between two groups are exchanges.
+// Collectives with equal parts within one group. An intercommunicator's are in exchange.cc.
 #include "interfaces/mpi/collectives/collective.h"
 #include "interfaces/mpi/collectives/exchange.h"
 #include "mpi_calls.h"
@@ -15,7 +15,7 @@ Pending Barrier(How how, MPI_Comm handle) {
 Pending Bcast(
     How how, void* buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm handle) {
   Comm& comm = comm_of(handle);
-  if (comm.is_inter()) return inter_bcast(comm, buffer, count, datatype, root);
+  if (comm.is_inter()) return inter_bcast(comm, {buffer, count, datatype}, root);
   check_root(comm, root);
   Space space = incoming(buffer, count, datatype);
   if (space.copy != nullptr && comm.rank == root) {
@@ -46,7 +46,8 @@ Pending Allgather(How how,
                   MPI_Comm handle) {
   Comm& comm = comm_of(handle);
   if (comm.is_inter()) {
-    return inter_allgather(comm, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+    return inter_exchange(
+        comm, whole(sendbuf, sendcount, sendtype), equal(recvbuf, recvcount, recvtype));
   }
   const std::int64_t n = comm.size();
   const Space space = incoming(recvbuf, recvcount * n, recvtype);
@@ -84,7 +85,8 @@ Pending Gather(How how,
                MPI_Comm handle) {
   Comm& comm = comm_of(handle);
   if (comm.is_inter()) {
-    return inter_gather(comm, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
+    return inter_gather(
+        comm, {sendbuf, sendcount, sendtype}, equal(recvbuf, recvcount, recvtype), root);
   }
   check_root(comm, root);
   const RootOptions options{.root = root};
@@ -105,7 +107,9 @@ Pending Gather(How how,
       sent = outgoing(at(recvbuf, root * recvcount * type.extent()), recvcount, type);
     }
   }
-  if (sendbuf != MPI_IN_PLACE) sent = outgoing(sendbuf, sendcount, type_of(sendtype));
+  if (comm.rank != root || sendbuf != MPI_IN_PLACE) {
+    sent = outgoing(sendbuf, sendcount, type_of(sendtype));
+  }
   const ArrayView out = comm.rank == root ? space.view() : ArrayView();
   return run(
       how,
@@ -126,13 +130,14 @@ Pending Scatter(How how,
                 MPI_Comm handle) {
   Comm& comm = comm_of(handle);
   if (comm.is_inter()) {
-    return inter_scatter(comm, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
+    return inter_scatter(
+        comm, equal(sendbuf, sendcount, sendtype), {recvbuf, recvcount, recvtype}, root);
   }
   check_root(comm, root);
   const RootOptions options{.root = root};
   Sent sent;
   if (comm.rank == root) sent = outgoing(sendbuf, sendcount * comm.size(), type_of(sendtype));
-  if (recvbuf == MPI_IN_PLACE) {
+  if (comm.rank == root && recvbuf == MPI_IN_PLACE) {
     const ArrayView all(
         const_cast<std::byte*>(sent.data), static_cast<std::size_t>(sent.bytes), DType::kUInt8);
     return run(
@@ -162,7 +167,8 @@ Pending Alltoall(How how,
                  MPI_Comm handle) {
   Comm& comm = comm_of(handle);
   if (comm.is_inter()) {
-    return inter_alltoall(comm, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+    return inter_exchange(
+        comm, equal(sendbuf, sendcount, sendtype), equal(recvbuf, recvcount, recvtype));
   }
   const std::int64_t n = comm.size();
   const Space space = incoming(recvbuf, recvcount * n, recvtype);

@@ -20,7 +20,7 @@ void store(std::byte* to, T value) {
   std::memcpy(to, &value, sizeof value);
 }
 
-// Calls `f` with a number of the C++ type.
+// Calls `f` with a value of the C++ type that `number` stands for.
 template <typename F>
 bool with_number(Number number, F f) {
   switch (number) {
@@ -84,13 +84,13 @@ void with_operator(std::string_view op, Use use) {
   }
 }
 
-// The parts of a complex number; those of 16 bits are computed as float.
+// Loads a complex number. Parts of 16 bits are computed as float.
 template <typename T>
 std::complex<std::conditional_t<sizeof(T) == 2, float, T>> load_complex(const std::byte* from) {
   return {load<T>(from), load<T>(from + sizeof(T))};
 }
 
-// Complex numbers, whose parts have type T.
+// Combines complex numbers whose parts have type T.
 template <typename T>
 void combine_complex(bool adds, const std::byte* left, std::byte* right, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
@@ -102,7 +102,7 @@ void combine_complex(bool adds, const std::byte* left, std::byte* right, std::in
   }
 }
 
-// Packed elements of one kind: right = left op right.
+// Computes right = left op right for packed elements of one kind.
 bool combine_numbers(std::string_view op,
                      const KindFacts& kind,
                      const std::byte* left,

@@ -1,4 +1,5 @@
-// Operators of MPI on packed elements of one kind, which hocket's own reductions do not have.
+// MPI's operators on packed elements of one kind, for kinds and operators that hocket's reductions
+// do not have.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +9,8 @@
 
 namespace hocket::mpi {
 
-// right = left op right. `op` is the name of an operator that has a meaning on the kind. Returns
-// false if this kind of numbers cannot be computed here.
+// Computes right = left op right. `op` is the name of an operator that is defined on the kind.
+// Returns false if numbers of this kind cannot be computed here.
 bool combine_elements(std::string_view op,
                       const KindFacts& kind,
                       const std::byte* left,

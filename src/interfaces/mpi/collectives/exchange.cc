@@ -7,7 +7,7 @@
 namespace hocket::mpi {
 namespace {
 
-// Exchanges have tags in turn, each a number of lanes.
+// Each exchange takes the next kLanes tags, one for each lane. Tags repeat after kTurns exchanges.
 constexpr std::uint32_t kLanes = 64, kTurns = 1U << 24;
 
 }  // namespace
@@ -66,187 +66,77 @@ Role part_of(const Comm& comm, int root) {
   return Role::kOther;
 }
 
-const void* part(const void* buffer, std::int64_t elements, MPI_Datatype type) {
-  return at(buffer, elements * type_of(type).extent());
+void send(Exchange& all, int peer, const Block& block) {
+  all.send(peer, block.buffer, block.count, block.type);
 }
-void* part(void* buffer, std::int64_t elements, MPI_Datatype type) {
-  return at(buffer, elements * type_of(type).extent());
+void receive(Exchange& all, int peer, const Block& block) {
+  all.recv(peer, const_cast<void*>(block.buffer), block.count, block.type);
+}
+
+const void* element(const void* buffer, std::int64_t index, MPI_Datatype type) {
+  return at(buffer, index * type_of(type).extent());
 }
 
 }  // namespace
 
+Blocks whole(const void* buffer, std::int64_t count, MPI_Datatype type) {
+  return [=](std::size_t) { return Block{buffer, count, type}; };
+}
+Blocks equal(const void* buffer, std::int64_t count, MPI_Datatype type) {
+  return [=](std::size_t i) {
+    return Block{element(buffer, static_cast<std::int64_t>(i) * count, type), count, type};
+  };
+}
+Blocks various(const void* buffer, Counts counts, Counts displs, MPI_Datatype type) {
+  return [=](std::size_t i) { return Block{element(buffer, displs[i], type), counts[i], type}; };
+}
+Blocks typed(const void* buffer, Counts counts, Counts displs, const MPI_Datatype* types) {
+  return [=](std::size_t i) { return Block{at(buffer, displs[i]), counts[i], types[i]}; };
+}
+
+Pending inter_exchange(Comm& comm, const Blocks& in, const Blocks& out) {
+  Exchange all(comm);
+  for (int i = 0; i < peers_of(comm); ++i) {
+    send(all, i, in(static_cast<std::size_t>(i)));
+    receive(all, i, out(static_cast<std::size_t>(i)));
+  }
+  return all.begin();
+}
+
 Pending inter_barrier(Comm& comm) {
-  Exchange all(comm);
-  for (int i = 0; i < peers_of(comm); ++i) {
-    all.send(i, nullptr, 0, MPI_BYTE);
-    all.recv(i, nullptr, 0, MPI_BYTE);
-  }
-  return all.begin();
+  const Blocks nothing = whole(nullptr, 0, MPI_BYTE);
+  return inter_exchange(comm, nothing, nothing);
 }
 
-Pending inter_bcast(Comm& comm, void* buffer, std::int64_t count, MPI_Datatype type, int root) {
-  Exchange all(comm);
-  const Role own = part_of(comm, root);
-  for (int i = 0; own == Role::kRoot && i < peers_of(comm); ++i) all.send(i, buffer, count, type);
-  if (own == Role::kOther) all.recv(root, buffer, count, type);
-  return all.begin();
-}
-
-Pending inter_allgather(Comm& comm,
-                        const void* sendbuf,
-                        std::int64_t sendcount,
-                        MPI_Datatype sendtype,
-                        void* recvbuf,
-                        std::int64_t recvcount,
-                        MPI_Datatype recvtype) {
-  Exchange all(comm);
-  for (int i = 0; i < peers_of(comm); ++i) {
-    all.send(i, sendbuf, sendcount, sendtype);
-    all.recv(i, part(recvbuf, i * recvcount, recvtype), recvcount, recvtype);
-  }
-  return all.begin();
-}
-Pending inter_allgatherv(Comm& comm,
-                         const void* sendbuf,
-                         std::int64_t sendcount,
-                         MPI_Datatype sendtype,
-                         void* recvbuf,
-                         Counts recvcounts,
-                         Counts displs,
-                         MPI_Datatype recvtype) {
-  Exchange all(comm);
-  for (int i = 0; i < peers_of(comm); ++i) {
-    const auto k = static_cast<std::size_t>(i);
-    all.send(i, sendbuf, sendcount, sendtype);
-    all.recv(i, part(recvbuf, displs[k], recvtype), recvcounts[k], recvtype);
-  }
-  return all.begin();
-}
-
-Pending inter_gather(Comm& comm,
-                     const void* sendbuf,
-                     std::int64_t sendcount,
-                     MPI_Datatype sendtype,
-                     void* recvbuf,
-                     std::int64_t recvcount,
-                     MPI_Datatype recvtype,
-                     int root) {
+Pending inter_gather(Comm& comm, const Block& in, const Blocks& out, int root) {
   Exchange all(comm);
   const Role own = part_of(comm, root);
   for (int i = 0; own == Role::kRoot && i < peers_of(comm); ++i) {
-    all.recv(i, part(recvbuf, i * recvcount, recvtype), recvcount, recvtype);
+    receive(all, i, out(static_cast<std::size_t>(i)));
   }
-  if (own == Role::kOther) all.send(root, sendbuf, sendcount, sendtype);
-  return all.begin();
-}
-Pending inter_gatherv(Comm& comm,
-                      const void* sendbuf,
-                      std::int64_t sendcount,
-                      MPI_Datatype sendtype,
-                      void* recvbuf,
-                      Counts recvcounts,
-                      Counts displs,
-                      MPI_Datatype recvtype,
-                      int root) {
-  Exchange all(comm);
-  const Role own = part_of(comm, root);
-  for (int i = 0; own == Role::kRoot && i < peers_of(comm); ++i) {
-    const auto k = static_cast<std::size_t>(i);
-    all.recv(i, part(recvbuf, displs[k], recvtype), recvcounts[k], recvtype);
-  }
-  if (own == Role::kOther) all.send(root, sendbuf, sendcount, sendtype);
+  if (own == Role::kOther) send(all, root, in);
   return all.begin();
 }
 
-Pending inter_scatter(Comm& comm,
-                      const void* sendbuf,
-                      std::int64_t sendcount,
-                      MPI_Datatype sendtype,
-                      void* recvbuf,
-                      std::int64_t recvcount,
-                      MPI_Datatype recvtype,
-                      int root) {
+Pending inter_scatter(Comm& comm, const Blocks& in, const Block& out, int root) {
   Exchange all(comm);
   const Role own = part_of(comm, root);
   for (int i = 0; own == Role::kRoot && i < peers_of(comm); ++i) {
-    all.send(i, part(sendbuf, i * sendcount, sendtype), sendcount, sendtype);
+    send(all, i, in(static_cast<std::size_t>(i)));
   }
-  if (own == Role::kOther) all.recv(root, recvbuf, recvcount, recvtype);
-  return all.begin();
-}
-Pending inter_scatterv(Comm& comm,
-                       const void* sendbuf,
-                       Counts sendcounts,
-                       Counts displs,
-                       MPI_Datatype sendtype,
-                       void* recvbuf,
-                       std::int64_t recvcount,
-                       MPI_Datatype recvtype,
-                       int root) {
-  Exchange all(comm);
-  const Role own = part_of(comm, root);
-  for (int i = 0; own == Role::kRoot && i < peers_of(comm); ++i) {
-    const auto k = static_cast<std::size_t>(i);
-    all.send(i, part(sendbuf, displs[k], sendtype), sendcounts[k], sendtype);
-  }
-  if (own == Role::kOther) all.recv(root, recvbuf, recvcount, recvtype);
+  if (own == Role::kOther) receive(all, root, out);
   return all.begin();
 }
 
-Pending inter_alltoall(Comm& comm,
-                       const void* sendbuf,
-                       std::int64_t sendcount,
-                       MPI_Datatype sendtype,
-                       void* recvbuf,
-                       std::int64_t recvcount,
-                       MPI_Datatype recvtype) {
-  Exchange all(comm);
-  for (int i = 0; i < peers_of(comm); ++i) {
-    all.send(i, part(sendbuf, i * sendcount, sendtype), sendcount, sendtype);
-    all.recv(i, part(recvbuf, i * recvcount, recvtype), recvcount, recvtype);
-  }
-  return all.begin();
-}
-Pending inter_alltoallv(Comm& comm,
-                        const void* sendbuf,
-                        Counts sendcounts,
-                        Counts sdispls,
-                        MPI_Datatype sendtype,
-                        void* recvbuf,
-                        Counts recvcounts,
-                        Counts rdispls,
-                        MPI_Datatype recvtype) {
-  Exchange all(comm);
-  for (int i = 0; i < peers_of(comm); ++i) {
-    const auto k = static_cast<std::size_t>(i);
-    all.send(i, part(sendbuf, sdispls[k], sendtype), sendcounts[k], sendtype);
-    all.recv(i, part(recvbuf, rdispls[k], recvtype), recvcounts[k], recvtype);
-  }
-  return all.begin();
-}
-Pending inter_alltoallw(Comm& comm,
-                        const void* sendbuf,
-                        Counts sendcounts,
-                        Counts sdispls,
-                        const MPI_Datatype* sendtypes,
-                        void* recvbuf,
-                        Counts recvcounts,
-                        Counts rdispls,
-                        const MPI_Datatype* recvtypes) {
-  Exchange all(comm);
-  for (int i = 0; i < peers_of(comm); ++i) {
-    const auto k = static_cast<std::size_t>(i);
-    all.send(i, at(sendbuf, sdispls[k]), sendcounts[k], sendtypes[k]);
-    all.recv(i, at(recvbuf, rdispls[k]), recvcounts[k], recvtypes[k]);
-  }
-  return all.begin();
+Pending inter_bcast(Comm& comm, const Block& inout, int root) {
+  return inter_scatter(comm, whole(inout.buffer, inout.count, inout.type), inout, root);
 }
 
-// --- Reductions: what comes is combined in the order of the ranks --------------------------------
+// --- Reductions, in the order of the ranks -------------------------------------------------------
 
 namespace {
 
-// Packed elements of every peer, combined and unpacked at the end.
+// Receives packed elements from every peer, and combines and unpacks them at the end.
 Pending combine_all(Comm& comm,
                     Exchange& all,
                     std::int64_t count,

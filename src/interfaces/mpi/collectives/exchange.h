@@ -1,7 +1,10 @@
-// Collective calls that are messages between given ranks: of neighbours, and between two groups.
+// Collective calls that are made of messages: calls between neighbours, and calls between two
+// groups.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -9,16 +12,17 @@
 
 namespace hocket::mpi {
 
-// A number of messages that make up a collective call, on the communicator's inner one. A value;
-// `begin` starts them all.
+// The messages of one collective call, on the communicator Comm::inner. `begin` starts all of them.
+// A value.
 class Exchange {
  public:
   explicit Exchange(Comm& comm) : comm_(comm) {}
 
-  // Ranks are those of the peers: the group, or the other group. MPI_PROC_NULL: nobody.
+  // `peer` is a rank of the group, or of the remote group of an intercommunicator. MPI_PROC_NULL:
+  // no message. `lane` tells apart several messages between the same two ranks.
   void send(int peer, const void* buffer, std::int64_t count, MPI_Datatype type, int lane = 0);
   void recv(int peer, void* buffer, std::int64_t count, MPI_Datatype type, int lane = 0);
-  // Into memory of the exchange's own, packed.
+  // Receives packed bytes into memory that the exchange owns, and returns its address.
   std::byte* recv_bytes(int peer, std::int64_t bytes);
   Pending begin(std::function<void(Outcome&)> last = {});
 
@@ -33,82 +37,30 @@ class Exchange {
   std::vector<One> sends_, receives_;
 };
 
+// A part of the program's buffer that one message carries. A value.
+struct Block {
+  const void* buffer;  // written to if it is received
+  std::int64_t count;
+  MPI_Datatype type;
+};
+// Returns the part for, or from, a rank. It reads the program's counts and types when it is called.
+using Blocks = std::function<Block(std::size_t rank)>;
+// Gives the same buffer to every rank.
+Blocks whole(const void* buffer, std::int64_t count, MPI_Datatype type);
+// Gives each rank an equal part; the parts follow each other.
+Blocks equal(const void* buffer, std::int64_t count, MPI_Datatype type);
+// Give each rank a part of any size at any place. `various` has `displs` in extents of the type.
+// `typed` has them in bytes, and a type for each part.
+Blocks various(const void* buffer, Counts counts, Counts displs, MPI_Datatype type);
+Blocks typed(const void* buffer, Counts counts, Counts displs, const MPI_Datatype* types);
+
+// The calls between two groups. An argument that MPI ignores on a rank is not read there.
 Pending inter_barrier(Comm&);
-Pending inter_bcast(Comm&, void* buffer, std::int64_t count, MPI_Datatype, int root);
-Pending inter_allgather(Comm&,
-                        const void* sendbuf,
-                        std::int64_t sendcount,
-                        MPI_Datatype sendtype,
-                        void* recvbuf,
-                        std::int64_t recvcount,
-                        MPI_Datatype recvtype);
-Pending inter_allgatherv(Comm&,
-                         const void* sendbuf,
-                         std::int64_t sendcount,
-                         MPI_Datatype sendtype,
-                         void* recvbuf,
-                         Counts recvcounts,
-                         Counts displs,
-                         MPI_Datatype recvtype);
-Pending inter_gather(Comm&,
-                     const void* sendbuf,
-                     std::int64_t sendcount,
-                     MPI_Datatype sendtype,
-                     void* recvbuf,
-                     std::int64_t recvcount,
-                     MPI_Datatype recvtype,
-                     int root);
-Pending inter_gatherv(Comm&,
-                      const void* sendbuf,
-                      std::int64_t sendcount,
-                      MPI_Datatype sendtype,
-                      void* recvbuf,
-                      Counts recvcounts,
-                      Counts displs,
-                      MPI_Datatype recvtype,
-                      int root);
-Pending inter_scatter(Comm&,
-                      const void* sendbuf,
-                      std::int64_t sendcount,
-                      MPI_Datatype sendtype,
-                      void* recvbuf,
-                      std::int64_t recvcount,
-                      MPI_Datatype recvtype,
-                      int root);
-Pending inter_scatterv(Comm&,
-                       const void* sendbuf,
-                       Counts sendcounts,
-                       Counts displs,
-                       MPI_Datatype sendtype,
-                       void* recvbuf,
-                       std::int64_t recvcount,
-                       MPI_Datatype recvtype,
-                       int root);
-Pending inter_alltoall(Comm&,
-                       const void* sendbuf,
-                       std::int64_t sendcount,
-                       MPI_Datatype sendtype,
-                       void* recvbuf,
-                       std::int64_t recvcount,
-                       MPI_Datatype recvtype);
-Pending inter_alltoallv(Comm&,
-                        const void* sendbuf,
-                        Counts sendcounts,
-                        Counts sdispls,
-                        MPI_Datatype sendtype,
-                        void* recvbuf,
-                        Counts recvcounts,
-                        Counts rdispls,
-                        MPI_Datatype recvtype);
-Pending inter_alltoallw(Comm&,
-                        const void* sendbuf,
-                        Counts sendcounts,
-                        Counts sdispls,
-                        const MPI_Datatype* sendtypes,
-                        void* recvbuf,
-                        Counts recvcounts,
-                        Counts rdispls,
-                        const MPI_Datatype* recvtypes);
+Pending inter_bcast(Comm&, const Block& inout, int root);
+// Each rank sends to, and receives from, every rank of the other group: allgather and alltoall.
+Pending inter_exchange(Comm&, const Blocks& in, const Blocks& out);
+Pending inter_gather(Comm&, const Block& in, const Blocks& out, int root);
+Pending inter_scatter(Comm&, const Blocks& in, const Block& out, int root);
 Pending inter_reduce(
     Comm&, const void* sendbuf, void* recvbuf, std::int64_t count, MPI_Datatype, MPI_Op, int root);
 Pending inter_allreduce(

@@ -10,18 +10,12 @@ const Topology& topology_of(const Comm& comm) {
   return *comm.topology;
 }
 
-// The place of the part for, or of, the i-th neighbour. Values.
-struct Block {
-  const void* buffer;
-  std::int64_t count;
-  MPI_Datatype type;
-};
-template <typename From, typename To>
-Pending exchange(Comm& comm, From outgoing_part, To incoming_part) {
+// Sends the i-th block to the i-th neighbour, and receives the i-th block from the i-th neighbour.
+Pending exchange(Comm& comm, const Blocks& outgoing_part, const Blocks& incoming_part) {
   const Topology& topology = topology_of(comm);
   Exchange all(comm);
-  // In a grid the part for the lower neighbour arrives there as that of the upper one: where both
-  // are one rank, only the lane tells them apart.
+  // In a grid, a rank's part for its lower neighbour arrives there as the part from the upper
+  // neighbour. If both neighbours are the same rank, only the lane distinguishes the two messages.
   const bool is_grid = topology.kind == MPI_CART;
   const auto lane = [&](std::size_t i, bool sends) {
     if (!is_grid) return 0;
@@ -39,23 +33,9 @@ Pending exchange(Comm& comm, From outgoing_part, To incoming_part) {
   return all.begin();
 }
 
-const void* element(const void* buffer, std::int64_t index, MPI_Datatype type) {
-  return at(buffer, index * type_of(type).extent());
-}
-
-auto whole(const void* buffer, std::int64_t count, MPI_Datatype type) {
-  return [=](std::size_t) { return Block{buffer, count, type}; };
-}
-auto equal(const void* buffer, std::int64_t count, MPI_Datatype type) {
-  return [=](std::size_t i) {
-    return Block{element(buffer, static_cast<std::int64_t>(i) * count, type), count, type};
-  };
-}
-auto various(const void* buffer, Counts counts, Counts displs, MPI_Datatype type) {
-  return [=](std::size_t i) { return Block{element(buffer, displs[i], type), counts[i], type}; };
-}
-auto typed(const void* buffer, Counts counts, Counts displs, const MPI_Datatype* types) {
-  return [=](std::size_t i) { return Block{at(buffer, displs[i]), counts[i], types[i]}; };
+const void* required(const void* buffer) {
+  require_buffer(buffer, true);
+  return buffer;
 }
 
 }  // namespace
@@ -85,7 +65,7 @@ Pending Neighbor_allgatherv(How,
                             MPI_Comm comm) {
   return exchange(comm_of(comm),
                   whole(sendbuf, sendcount, sendtype),
-                  various(recvbuf, recvcounts, displs, recvtype));
+                  various(required(recvbuf), recvcounts, displs, recvtype));
 }
 Pending Neighbor_alltoall(How,
                           const void* sendbuf,
@@ -109,8 +89,8 @@ Pending Neighbor_alltoallv(How,
                            MPI_Datatype recvtype,
                            MPI_Comm comm) {
   return exchange(comm_of(comm),
-                  various(sendbuf, sendcounts, sdispls, sendtype),
-                  various(recvbuf, recvcounts, rdispls, recvtype));
+                  various(required(sendbuf), sendcounts, sdispls, sendtype),
+                  various(required(recvbuf), recvcounts, rdispls, recvtype));
 }
 Pending Neighbor_alltoallw(How,
                            const void* sendbuf,
@@ -123,8 +103,8 @@ Pending Neighbor_alltoallw(How,
                            const MPI_Datatype* recvtypes,
                            MPI_Comm comm) {
   return exchange(comm_of(comm),
-                  typed(sendbuf, sendcounts, sdispls, sendtypes),
-                  typed(recvbuf, recvcounts, rdispls, recvtypes));
+                  typed(required(sendbuf), sendcounts, sdispls, sendtypes),
+                  typed(required(recvbuf), recvcounts, rdispls, recvtypes));
 }
 
 }  // namespace hocket::mpi::call

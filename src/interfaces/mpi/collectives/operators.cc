@@ -140,7 +140,8 @@ void call_function(
   }
 }
 
-// Memory for elements as the program has them, whose beginning may lie before their address.
+// Memory for unpacked elements. If a type has a negative lower bound, some of its bytes lie before
+// the address of an element.
 class Unpacked {
  public:
   Unpacked(const Datatype& type, const std::byte* packed, std::int64_t count)
@@ -174,6 +175,10 @@ void apply(MPI_Op handle, MPI_Datatype datatype, const void* in, void* inout, st
   const Op& op = op_of(handle);
   const Datatype& type = type_of(datatype);
   const std::int64_t bytes = bytes_of(type, count);
+  if (bytes != 0) {
+    require_buffer(in, !is_dense(type));
+    require_buffer(inout, !is_dense(type));
+  }
   if (op.predefined < 0) {
     if (count > 0) call_function(op, datatype, in, inout, count);
     return;

@@ -1,4 +1,4 @@
-// Operators: MPI's own and the program's.
+// Reduction operators: the ones that MPI predefines, and the program's.
 #pragma once
 
 #include <optional>
@@ -12,21 +12,21 @@ struct OwnReduction {
   ReduceOp op;
   DType dtype;
 };
-// Hocket's own for this operator and type; absent where it has to be called. Throws MPI_ERR_OP
-// where the operator has no meaning on the type.
+// Returns hocket's reduction for this operator and type. Absent: the operator has to be called on
+// packed elements. Throws MPI_ERR_OP if the operator has no meaning on the type.
 std::optional<OwnReduction> own_reduction(MPI_Op op, MPI_Datatype type);
 
-// inout = in op inout, of elements as the program has them.
+// Computes inout = in op inout for unpacked elements.
 void apply(MPI_Op op, MPI_Datatype type, const void* in, void* inout, std::int64_t count);
 
 // Throws MPI_ERR_OP unless the operator is one of MPI's that has a meaning on the type. MPI_REPLACE
 // and MPI_NO_OP have one on each.
 void require_defined(MPI_Op op, const Datatype& type);
-// right = left op right, of `count` packed elements of a type on which the operator is defined.
+// Computes right = left op right for `count` packed elements. The operator is defined on the type.
 void combine_packed(
     MPI_Op op, const Datatype& type, const std::byte* left, std::byte* right, std::int64_t count);
 
-// An operator that is called on packed elements. A resource; must outlive the call.
+// An operator that hocket calls on packed elements. A resource; it must outlive the call.
 class Called {
  public:
   Called(MPI_Op op, MPI_Datatype type);

@@ -8,7 +8,7 @@
 namespace hocket::mpi {
 namespace {
 
-// A part for each rank, as hocket takes them. A resource; shares copies.
+// A part for each rank, as hocket's v-forms take them. A resource; packed parts are shared.
 struct PartsOf {
   std::byte* data = nullptr;
   std::size_t bytes = 0;  // up to the end of the last one
@@ -24,9 +24,9 @@ struct PartsOf {
 struct Described {
   void* buffer = nullptr;
   const Counts* counts = nullptr;
-  const Counts* displacements = nullptr;  // in extents; of w-forms in bytes
+  const Counts* displacements = nullptr;  // in extents; in bytes for w-forms
   MPI_Datatype type{};
-  const MPI_Datatype* types = nullptr;  // of w-forms
+  const MPI_Datatype* types = nullptr;  // only for w-forms
 
   MPI_Datatype type_at(std::size_t i) const { return types != nullptr ? types[i] : type; }
   std::byte* place(std::size_t i) const {
@@ -57,6 +57,7 @@ std::shared_ptr<PartsOf> lay_out(const Described& d, std::size_t n) {
     made->displacements.push_back(bytes == 0 ? 0 : at_byte);
     if (bytes != 0) made->bytes = std::max(made->bytes, at_byte + bytes);
   }
+  if (made->bytes != 0) require_buffer(d.buffer, !ready);
   if (ready) {
     made->data = static_cast<std::byte*>(d.buffer);
   } else {
@@ -76,7 +77,17 @@ std::shared_ptr<PartsOf> gather_parts(const Described& d, std::size_t n) {
   return made;
 }
 
-// Unpacks what has come; `skip` is the rank whose part is there already.
+// Returns a packed copy of this rank's part, because the call overwrites the part.
+Sent sent_in_place(const Described& d, const PartsOf& out, std::size_t own) {
+  Sent sent;
+  sent.copy = std::make_shared<Bytes>(out.counts[own]);
+  sent.data = sent.copy->data();
+  sent.bytes = static_cast<std::int64_t>(sent.copy->size());
+  if (sent.bytes != 0) type_of(d.type).pack(d.place(own), (*d.counts)[own], sent.copy->data());
+  return sent;
+}
+
+// Returns a function that unpacks the received parts, except the part of rank `skip`.
 Finish spread(std::shared_ptr<PartsOf> made,
               Described d,
               std::size_t n,
@@ -116,24 +127,15 @@ Pending Allgatherv(How how,
                    MPI_Comm handle) {
   Comm& comm = comm_of(handle);
   if (comm.is_inter()) {
-    return inter_allgatherv(
-        comm, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
+    return inter_exchange(
+        comm, whole(sendbuf, sendcount, sendtype), various(recvbuf, recvcounts, displs, recvtype));
   }
   const std::size_t n = places(comm);
   const Described d{recvbuf, &recvcounts, &displs, recvtype};
   const auto out = lay_out(d, n);
-  const auto own = static_cast<std::size_t>(comm.rank);
-  Sent sent;
-  if (sendbuf == MPI_IN_PLACE) {
-    sent.copy = std::make_shared<Bytes>(out->counts[own]);
-    if (!sent.copy->empty()) {
-      type_of(recvtype).pack(d.place(own), recvcounts[own], sent.copy->data());
-    }
-    sent.data = sent.copy->data();
-    sent.bytes = static_cast<std::int64_t>(sent.copy->size());
-  } else {
-    sent = outgoing(sendbuf, sendcount, type_of(sendtype));
-  }
+  const Sent sent = sendbuf == MPI_IN_PLACE
+                        ? sent_in_place(d, *out, static_cast<std::size_t>(comm.rank))
+                        : outgoing(sendbuf, sendcount, type_of(sendtype));
   return run(
       how,
       comm,
@@ -154,16 +156,16 @@ Pending Gatherv(How how,
                 MPI_Comm handle) {
   Comm& comm = comm_of(handle);
   if (comm.is_inter()) {
-    return inter_gatherv(
-        comm, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root);
+    return inter_gather(
+        comm, {sendbuf, sendcount, sendtype}, various(recvbuf, recvcounts, displs, recvtype), root);
   }
   check_root(comm, root);
   const RootOptions options{.root = root};
   const std::size_t n = places(comm);
-  Sent sent;
   if (comm.rank != root) {
-    sent = outgoing(sendbuf, sendcount, type_of(sendtype));
-    // The root's counts hold; without any, all ranks would have to ask for them.
+    const Sent sent = outgoing(sendbuf, sendcount, type_of(sendtype));
+    // Only the root's counts matter. Each other rank passes only its own count, because without
+    // counts all ranks would gather them first.
     auto own = std::make_shared<std::vector<std::size_t>>(n);
     (*own)[static_cast<std::size_t>(comm.rank)] = static_cast<std::size_t>(sent.bytes);
     const Parts parts{.counts = *own};
@@ -176,17 +178,8 @@ Pending Gatherv(How how,
   }
   const Described d{recvbuf, &recvcounts, &displs, recvtype};
   const auto out = lay_out(d, n);
-  if (sendbuf == MPI_IN_PLACE) {
-    const auto own = static_cast<std::size_t>(root);
-    sent.copy = std::make_shared<Bytes>(out->counts[own]);
-    if (!sent.copy->empty()) {
-      type_of(recvtype).pack(d.place(own), recvcounts[own], sent.copy->data());
-    }
-    sent.data = sent.copy->data();
-    sent.bytes = static_cast<std::int64_t>(sent.copy->size());
-  } else {
-    sent = outgoing(sendbuf, sendcount, type_of(sendtype));
-  }
+  const Sent sent = sendbuf == MPI_IN_PLACE ? sent_in_place(d, *out, static_cast<std::size_t>(root))
+                                            : outgoing(sendbuf, sendcount, type_of(sendtype));
   return run(
       how,
       comm,
@@ -207,8 +200,8 @@ Pending Scatterv(How how,
                  MPI_Comm handle) {
   Comm& comm = comm_of(handle);
   if (comm.is_inter()) {
-    return inter_scatterv(
-        comm, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root);
+    return inter_scatter(
+        comm, various(sendbuf, sendcounts, displs, sendtype), {recvbuf, recvcount, recvtype}, root);
   }
   check_root(comm, root);
   const RootOptions options{.root = root};
@@ -291,8 +284,9 @@ Pending Alltoallv(How how,
                   MPI_Comm handle) {
   Comm& comm = comm_of(handle);
   if (comm.is_inter()) {
-    return inter_alltoallv(
-        comm, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype);
+    return inter_exchange(comm,
+                          various(sendbuf, sendcounts, sdispls, sendtype),
+                          various(recvbuf, recvcounts, rdispls, recvtype));
   }
   return all_to_all(how,
                     comm,
@@ -315,8 +309,9 @@ Pending Alltoallw(How how,
                   MPI_Comm handle) {
   Comm& comm = comm_of(handle);
   if (comm.is_inter()) {
-    return inter_alltoallw(
-        comm, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes);
+    return inter_exchange(comm,
+                          typed(sendbuf, sendcounts, sdispls, sendtypes),
+                          typed(recvbuf, recvcounts, rdispls, recvtypes));
   }
   return all_to_all(how,
                     comm,

@@ -9,11 +9,11 @@ namespace hocket::mpi::call {
 
 namespace {
 
-// A reduction of `count` elements: hocket's own operator on its own types, else one that is called.
+// A reduction of `count` elements, by hocket's reduction or by an operator that is called.
 struct Reduction {
   std::optional<ReduceOp> own;
   DType dtype = DType::kUInt8;
-  std::size_t unit = 1;  // of dtype an element
+  std::size_t unit = 1;  // number of dtype's numbers that make one element
   std::shared_ptr<Called> called;
   Operator op;
 
@@ -29,7 +29,7 @@ struct Reduction {
   }
 };
 
-// The arrays of a reduction, packed where they have to be. A value.
+// The arrays of a reduction, packed if necessary. A value.
 struct Reduced {
   Sent sent;
   Space space;
@@ -51,7 +51,8 @@ Reduced arrays(const Reduction& r,
     made.out =
         ArrayView(made.space.data, static_cast<std::size_t>(made.space.bytes) / element, r.dtype);
   }
-  made.sent = outgoing(sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, in_count, type_of(type));
+  const bool is_in_place = has_out && sendbuf == MPI_IN_PLACE;
+  made.sent = outgoing(is_in_place ? recvbuf : sendbuf, in_count, type_of(type));
   made.in =
       ConstArrayView(made.sent.data, static_cast<std::size_t>(made.sent.bytes) / element, r.dtype);
   return made;
@@ -63,7 +64,8 @@ Finish ending(const Reduction& r, const Reduced& a) {
   return both([kept = r.called](Outcome&) {}, std::move(take));
 }
 
-// One verb of hocket's, four times: its own operators and those that are called, made and begun.
+// The four forms of one of hocket's verbs: blocking and asynchronous, each with hocket's reduction
+// and with an operator that is called.
 struct Verb {
   void (Communicator::*own)(ConstArrayView, ArrayView, const ReduceOptions&);
   Work (Communicator::*own_async)(BorrowedView, ArrayView, const ReduceOptions&);
@@ -140,7 +142,8 @@ Pending Exscan(How how,
   Comm& comm = comm_of(handle);
   require(!comm.is_inter(), MPI_ERR_COMM, "comm has two groups");
   const Reduction r(op, datatype);
-  // The first rank gets nothing, and what is unpacked is what was there.
+  // Rank 0 gets no result. Its `out` is dropped only now, because a call in place has its input
+  // there.
   Reduced a = arrays(r, sendbuf, count, recvbuf, count, datatype, true);
   if (comm.rank == 0) {
     a.out = ArrayView();
@@ -198,7 +201,8 @@ Pending Reduce_scatter_block(How how,
   }
   const Reduction r(op, datatype);
   Reduced a = arrays(r, sendbuf, recvcount * comm.size(), recvbuf, recvcount, datatype, true);
-  // In place the result is the beginning of what is given, which another rank's part is.
+  // In place, the result goes to the beginning of the input, where the part of rank 0 lies. So the
+  // input is copied.
   if (sendbuf == MPI_IN_PLACE && a.sent.copy == nullptr) {
     a.sent.copy = std::make_shared<Bytes>(a.sent.data, a.sent.data + a.sent.bytes);
     a.in = ConstArrayView(a.sent.copy->data(), a.in.count(), r.dtype);
@@ -216,7 +220,8 @@ Pending Reduce_scatter(How how,
   Comm& comm = comm_of(handle);
   const std::vector<std::int64_t> counts = recvcounts.copy(comm.size());
   if (comm.is_inter()) return inter_reduce_scatter(comm, sendbuf, recvbuf, counts, datatype, op);
-  // Every rank reduces all, and keeps its part: parts differ in size, and operators may be called.
+  // Every rank reduces the whole array and keeps its part. The parts differ in size, and hocket's
+  // calls with operators take only equal parts.
   std::int64_t all = 0, before = 0;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     require(counts[i] >= 0, MPI_ERR_COUNT, "recvcounts has a negative one");
@@ -226,10 +231,12 @@ Pending Reduce_scatter(How how,
   const Reduction r(op, datatype);
   const std::size_t element = size_of(r.dtype);
   const DatatypePtr type = type_object(datatype).type;
-  Reduced a = arrays(r, sendbuf, all, recvbuf, 0, datatype, false);
+  const std::int64_t own = counts[static_cast<std::size_t>(comm.rank)];
+  if (own > 0) require_buffer(recvbuf, !is_dense(*type));
+  const void* const input = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
+  Reduced a = arrays(r, input, all, nullptr, 0, datatype, false);
   auto result = std::make_shared<Bytes>(static_cast<std::size_t>(a.sent.bytes));
   a.out = ArrayView(result->data(), result->size() / element, r.dtype);
-  const std::int64_t own = counts[static_cast<std::size_t>(comm.rank)];
   const auto first = static_cast<std::size_t>(before * type->size());
   Pending pending = reduce(how, comm, kAllReduce, r, a);
   pending.finish = both(std::move(pending.finish), [result, type, own, first, recvbuf](Outcome&) {

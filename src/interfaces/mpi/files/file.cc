@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <system_error>
 
+#include "interfaces/mpi/collectives/agreement.h"
 #include "interfaces/mpi/communicators.h"
 #include "interfaces/mpi/entry.h"
 #include "mpi_calls.h"
@@ -85,7 +86,7 @@ void check_amode(int amode) {
           "amode has both RDWR and SEQUENTIAL");
 }
 
-// Rank 0 opens first and creates what is to be created.
+// Opens the file in this process. Only rank 0, which opens first, creates it.
 void open_here(File& file, bool creates) {
   int flags = O_CLOEXEC;
   flags |= (file.amode & MPI_MODE_RDWR) != 0     ? O_RDWR
@@ -101,13 +102,27 @@ void open_here(File& file, bool creates) {
   }
 }
 
-void check_same_amode(File& file) {
-  std::int32_t first = file.amode;
-  file.comm->net->broadcast(ArrayView(&first, 1, DType::kInt32));
-  agree(*file.comm, [&] {
-    require(first == file.amode, MPI_ERR_NOT_SAME, "amode differs from that of rank 0");
-    check_amode(file.amode);
-  });
+// The file that a rank has opened.
+struct Opened {
+  std::uint64_t device = 0, inode = 0;
+};
+
+// Compares the files that the ranks of each host have opened, by device and inode. Names may
+// differ, for example because of links. Hosts are not compared, because the same file may have
+// other numbers there.
+void require_same_file(const File& file) {
+  struct stat found{};
+  static_cast<void>(::fstat(file.descriptor.get(), &found));
+  const Opened own{.device = found.st_dev, .inode = found.st_ino};
+  std::vector<Opened> all(static_cast<std::size_t>(file.comm->size()));
+  file.comm->net->all_gather(ConstArrayView(&own, sizeof own, DType::kUInt8),
+                             ArrayView(all.data(), all.size() * sizeof own, DType::kUInt8));
+  const auto hosts = file.comm->net->hosts();
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    const bool is_same = all[rank].device == all[0].device && all[rank].inode == all[0].inode;
+    if (is_same || hosts[rank] != hosts[0]) continue;
+    fail_with_texts(*file.comm, static_cast<int>(rank), file.path, "filename");
+  }
 }
 
 void share_position(File& file) {
@@ -125,22 +140,25 @@ namespace hocket::mpi::call {
 void File_open(MPI_Comm comm, const char* filename, int amode, MPI_Info info, MPI_File* fh) {
   Comm& of = comm_of(comm);
   require(!of.is_inter(), MPI_ERR_COMM, "comm is an intercommunicator");
-  require(filename != nullptr && fh != nullptr, MPI_ERR_ARG, "filename or fh is null");
-  const Info* hints = hints_of(info);
   auto made = std::make_shared<File>();
   File& file = *made;
   file.comm = duplicate(of);
-  file.path = filename;
   file.amode = amode;
-  if (hints != nullptr) *file.info = *hints;
   file.errhandler = errhandler_of(MPI_FILE_NULL);
-  check_same_amode(file);
+  agree(*file.comm, [&] {
+    require(filename != nullptr && fh != nullptr, MPI_ERR_ARG, "filename or fh is null");
+    file.path = filename;
+    if (const Info* hints = hints_of(info)) *file.info = *hints;
+    check_amode(amode);
+  });
+  require_same(*file.comm, amode, "amode");
   agree(*file.comm, [&] {
     if (file.is_first()) open_here(file, true);
   });
   agree(*file.comm, [&] {
     if (!file.is_first()) open_here(file, false);
   });
+  require_same_file(file);
   if ((amode & MPI_MODE_APPEND) != 0) file.position = size_of(file);
   share_position(file);
   if (file.is_first() && file.shared) file.shared_position() = file.position;
@@ -174,6 +192,7 @@ void File_set_size(MPI_File fh, MPI_Offset size) {
     require(size >= 0, MPI_ERR_ARG, "size is negative");
     require(file->may_write(), MPI_ERR_READ_ONLY, "fh was opened to be read");
   });
+  require_same(*file->comm, size, "size");
   agree(*file->comm, [&] {
     if (!file->is_first()) return;
     if (::ftruncate(file->descriptor.get(), size) != 0) fail_with_errno(errno, file->path);
@@ -185,6 +204,7 @@ void File_preallocate(MPI_File fh, MPI_Offset size) {
     require(size >= 0, MPI_ERR_ARG, "size is negative");
     require(file->may_write(), MPI_ERR_READ_ONLY, "fh was opened to be read");
   });
+  require_same(*file->comm, size, "size");
   agree(*file->comm, [&] {
     if (!file->is_first() || size == 0) return;
     const int error = ::posix_fallocate(file->descriptor.get(), 0, size);
@@ -200,7 +220,7 @@ void File_sync(MPI_File fh) {
   });
 }
 
-// --- What a file has beside data -----------------------------------------------------------------
+// --- Other properties of a file ------------------------------------------------------------------
 
 void File_get_amode(MPI_File fh, int* amode) { *amode = file_of(fh)->amode; }
 void File_get_group(MPI_File fh, MPI_Group* group) {
@@ -218,8 +238,8 @@ void File_set_info(MPI_File fh, MPI_Info info) {
 void File_get_atomicity(MPI_File fh, int* flag) { *flag = file_of(fh)->is_atomic; }
 void File_set_atomicity(MPI_File fh, int flag) {
   const auto file = file_of(fh);
+  require_same(*file->comm, flag != 0 ? 1 : 0, "flag");
   file->is_atomic = flag != 0;
-  file->comm->net->barrier();
 }
 
 void File_create_errhandler(MPI_File_errhandler_function* function, MPI_Errhandler* errhandler) {

@@ -12,27 +12,28 @@
 
 namespace hocket::mpi {
 
-// Calls of two halves, such as MPI_File_read_all_begin.
+// Split collective calls, such as MPI_File_read_all_begin and its end.
 enum class Split { kReadAll, kReadAtAll, kReadOrdered, kWriteAll, kWriteAtAll, kWriteOrdered };
 
-// A resource. Threads may move data at the same time; collective calls are made by one at a time.
+// A resource. Threads may read and write at the same time. Only one thread at a time makes
+// collective calls.
 struct File {
   MPI_File handle = MPI_FILE_NULL;
-  std::shared_ptr<Comm> comm;  // of its own
+  std::shared_ptr<Comm> comm;  // the file's own duplicate
   std::string path;
   int amode = 0;
   Descriptor descriptor;
   std::shared_ptr<Info> info = std::make_shared<Info>();
   std::shared_ptr<Errhandler> errhandler;
 
-  std::mutex mutex;  // of the next three
+  std::mutex mutex;  // guards view, position and begun
   View view;
   std::int64_t position = 0;  // in etypes
   std::optional<std::pair<Split, Outcome>> begun;
 
   std::atomic<bool> is_atomic{false};
-  mutable std::mutex atomic_access;  // the lock of the system holds between ranks, not threads
-  // The position that all ranks share lies in memory of rank 0. Absent if there are several hosts.
+  mutable std::mutex atomic_access;  // the system's lock does not exclude threads
+  // The shared file pointer, in memory of rank 0. Absent if there are several hosts.
   std::optional<SymmetricArray> shared;
 
   bool may_read() const noexcept { return (amode & MPI_MODE_WRONLY) == 0; }

@@ -1,6 +1,7 @@
 // Views and positions of files.
 #include <cstring>
 
+#include "interfaces/mpi/collectives/agreement.h"
 #include "interfaces/mpi/communicators.h"
 #include "interfaces/mpi/files/file.h"
 #include "interfaces/mpi/files/representations.h"
@@ -40,13 +41,13 @@ View made_view(const File& file,
   return made;
 }
 
-// A predefined type as it is, another one as a handle that the program frees.
+// Returns a handle for the program: the predefined one, or a new one that the program frees.
 MPI_Datatype handle_for(MPI_Datatype kept, const DatatypePtr& type) {
   if (type->is_predefined()) return kept;
   return process().types.add(std::make_shared<Type>(Type{.type = type, .committed = true}));
 }
 
-// In etypes.
+// Returns the new position of a seek, in etypes.
 std::int64_t sought(const File& file, std::int64_t now, MPI_Offset offset, int whence) {
   std::int64_t base = 0;
   if (whence == MPI_SEEK_CUR) {
@@ -75,6 +76,8 @@ void File_set_view(MPI_File fh,
   const auto file = file_of(fh);
   View made;
   agree(*file->comm, [&] { made = made_view(*file, disp, etype, filetype, datarep); });
+  require_same(*file->comm, made.etype->extent(), "an etype of the extent");
+  require_same(*file->comm, made.representation, "datarep");
   {
     const std::lock_guard lock(file->mutex);
     file->view = std::move(made);
@@ -126,6 +129,8 @@ void File_seek_shared(MPI_File fh, MPI_Offset offset, int whence) {
             "fh was opened as SEQUENTIAL, and cannot be sought");
     place = sought(*file, file->shared_position().load(), offset, whence);
   });
+  require_same(*file->comm, offset, "offset");
+  require_same(*file->comm, whence, "whence");
   if (file->is_first()) file->shared_position() = place;
   file->comm->net->barrier();
 }

@@ -1,4 +1,4 @@
-// The calls that read and write files, by position and by form.
+// The calls that read and write files: one for each kind of position and form.
 #include "interfaces/mpi/entry.h"
 #include "interfaces/mpi/files/transfer.h"
 #include "mpi_calls.h"
@@ -6,8 +6,8 @@
 namespace hocket::mpi {
 namespace {
 
-// All ranks call. Each moves its own part; the end of the call waits for all of them, and a rank
-// that fails keeps no other waiting.
+// Moves this rank's part of a collective call. All ranks call it, and wait for each other at the
+// end, even if one of them fails.
 Outcome move_together(File& file, From from, MPI_Offset offset, const Memory& memory) {
   Outcome outcome;
   std::exception_ptr failed;
@@ -52,6 +52,7 @@ void end(MPI_File fh, Split split, MPI_Status* status) {
 namespace hocket::mpi::call {
 
 // --- Reads ------------------------------------------------------------
+
 void File_read_at(MPI_File fh,
                   MPI_Offset offset,
                   void* buf,
@@ -129,6 +130,7 @@ void File_read_ordered_end(MPI_File fh, void*, MPI_Status* status) {
   end(fh, Split::kReadOrdered, status);
 }
 // --- Writes ------------------------------------------------------------
+
 void File_write_at(MPI_File fh,
                    MPI_Offset offset,
                    const void* buf,

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <string>
 
 #include "interfaces/mpi/refusals.h"
 
@@ -40,7 +41,8 @@ class PartLock {
   bool is_held_ = false;
 };
 
-// Moves a run of bytes; returns how many, fewer at the end of the file.
+// Reads or writes one run of bytes. Returns the number of bytes moved, which is smaller at the end
+// of the file.
 std::int64_t move_run(
     const File& file, bool is_write, std::int64_t place, std::byte* data, std::int64_t length) {
   const int fd = file.descriptor.get();
@@ -79,7 +81,7 @@ std::int64_t move_bytes(const File& file,
   return moved;
 }
 
-// The ranks' parts follow each other in the order of ranks, from the shared position on.
+// Returns where this rank's part begins. The parts follow the shared position, in rank order.
 std::int64_t ordered_start(File& file, std::int64_t etypes) {
   Communicator& net = *file.comm->net;
   std::vector<std::int64_t> all(static_cast<std::size_t>(net.size()));
@@ -87,7 +89,7 @@ std::int64_t ordered_start(File& file, std::int64_t etypes) {
                  ArrayView(all.data(), all.size(), DType::kInt64));
   std::int64_t before = 0, total = 0;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    require(all[rank] >= 0, MPI_ERR_IO, "the call failed on another rank of the file");
+    if (all[rank] < 0) fail(MPI_ERR_IO, "rank " + std::to_string(rank) + " refused the call");
     if (static_cast<int>(rank) < file.comm->rank) before += all[rank];
     total += all[rank];
   }
@@ -97,7 +99,7 @@ std::int64_t ordered_start(File& file, std::int64_t etypes) {
   return start + before;
 }
 
-// Returns the etype at which a call begins, and moves the position on.
+// Returns the etype at which a call begins, and advances the position.
 std::int64_t take_start(File& file, From from, MPI_Offset offset, std::int64_t etypes) {
   switch (from) {
     case From::kOffset:
@@ -125,7 +127,7 @@ void check_access(const File& file, From from, const Memory& memory) {
   if (is_shared) file.shared_position();
 }
 
-// Memory as bytes in one piece, as they are in the file.
+// The program's data as contiguous bytes, in the file's representation.
 struct Packed {
   Sent sent;
   Space space;
@@ -141,11 +143,12 @@ void pack_external(const Memory& memory, Packed& made) {
   made.external.emplace(static_cast<std::size_t>(made.bytes));
   made.data = made.external->data();
   const void* const buffer = memory.is_write ? memory.from : memory.into;
-  require(buffer != nullptr || made.bytes == 0 || !is_dense(type), MPI_ERR_BUFFER, "buf is null");
+  if (made.bytes != 0) require_buffer(buffer, !is_dense(type));
   if (memory.is_write) refuse_if(type.pack_external32(buffer, memory.count, made.data));
 }
 
-// Gives the memory what was moved, and returns its bytes there.
+// Unpacks the bytes that were moved into the program's memory. Returns their number in the
+// program's representation.
 std::int64_t unpack(const Packed& packed, const Memory& memory, std::int64_t moved) {
   if (!packed.external) {
     if (!memory.is_write) packed.space.take(static_cast<std::uint64_t>(moved));
@@ -163,7 +166,7 @@ Packed pack(const View& view, const Memory& memory) {
     pack_external(memory, made);
   } else if (memory.is_write) {
     made.sent = outgoing(memory.from, memory.count, type_of(memory.type));
-    made.data = const_cast<std::byte*>(made.sent.data);  // NOLINT: it is read alone
+    made.data = const_cast<std::byte*>(made.sent.data);  // NOLINT: it is only read
     made.bytes = made.sent.bytes;
   } else {
     made.space = incoming(memory.into, memory.count, memory.type);
@@ -191,8 +194,9 @@ Outcome move(File& file, From from, MPI_Offset offset, const Memory& memory) {
     packed = pack(view, memory);
   } catch (...) {
     try {
-      if (from == From::kOrdered) ordered_start(file, -1);  // the others must not wait
-    } catch (const Failure&) {                              // its own reason follows
+      // Takes part, because the other ranks wait.
+      if (from == From::kOrdered) ordered_start(file, -1);
+    } catch (const Failure&) {  // the reason of the first failure follows
     }
     throw;
   }

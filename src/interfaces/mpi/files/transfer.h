@@ -1,4 +1,4 @@
-// Moving bytes between memory and what a rank sees of a file.
+// Moving bytes between memory and a rank's view of a file.
 #pragma once
 
 #include "interfaces/mpi/buffers.h"
@@ -6,9 +6,9 @@
 
 namespace hocket::mpi {
 
-// A program's memory that is to be read into or written from. A value.
+// The program's buffer of a read or a write. A value.
 struct Memory {
-  void* into = nullptr;  // null: it is written
+  void* into = nullptr;  // null: the call writes the file
   const void* from = nullptr;
   MPI_Count count = 0;
   MPI_Datatype type = MPI_DATATYPE_NULL;
@@ -22,11 +22,12 @@ struct Memory {
   }
 };
 
-// The position from which a call moves data, and which it advances.
+// The position at which a call begins. kOwn advances the rank's own position. kShared and kOrdered
+// advance the shared one.
 enum class From { kOffset, kOwn, kShared, kOrdered };
 
-// Reads or writes, and returns the bytes that were moved: fewer than asked for at the end of a
-// file. `offset` is that of From::kOffset, in etypes. From::kOrdered is collective.
+// Reads or writes, and returns the bytes that were moved: fewer than requested at the end of a
+// file. `offset` counts etypes, and is used by From::kOffset alone. From::kOrdered is collective.
 Outcome move(File& file, From from, MPI_Offset offset, const Memory& memory);
 
 }  // namespace hocket::mpi

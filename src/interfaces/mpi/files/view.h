@@ -1,7 +1,7 @@
 // A view of a file: which of its bytes a rank sees, and in which order.
 //
 //     file   |<- displacement ->| filetype | filetype | filetype ...
-//     view                        the bytes of these, one after the other, counted in etypes
+//     view                        the data bytes of all filetypes in order, counted in etypes
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace hocket::mpi {
 // A value. Offsets of the view are in bytes here, unless a name says etypes.
 struct View {
   std::int64_t displacement = 0;
-  // The types of the file's bytes. In external32 they differ from those that the program gave.
+  // The types of the file's bytes. In external32 they differ from given_etype and given_filetype.
   DatatypePtr etype = predefined(Kind::kByte);
   DatatypePtr filetype = etype;
   DatatypePtr given_etype = etype, given_filetype = etype;
@@ -26,16 +26,16 @@ struct View {
   // Throws unless the types fit together and never go backwards in the file.
   void check() const;
 
-  // Calls `run` with the place in the file and the length of each piece of the view's bytes from
-  // `begin` to `end`, in order, until it returns false. Neighbours are merged. Throws if the file
-  // cannot be that long.
+  // Walks over the pieces of the view's bytes from `begin` to `end`, in order. Calls `run` with the
+  // place in the file and the length of each piece, until `run` returns false. Neighbours are
+  // merged. Throws if the file cannot be that long.
   void each_run(std::int64_t begin, std::int64_t end, const Run& run) const;
 
-  // The place in the file of a byte of the view.
+  // Returns the offset in the file of a byte of the view.
   std::int64_t place_of(std::int64_t byte) const;
-  // The first etype of the view that lies behind a file of this size.
+  // Returns the number of the view's etypes that begin before the end of a file of this size.
   std::int64_t end_in_etypes(std::int64_t file_size) const;
-  // Throws where the product does not fit.
+  // Converts etypes to bytes. Throws if the product does not fit.
   std::int64_t bytes_at(std::int64_t etypes) const;
 };
 

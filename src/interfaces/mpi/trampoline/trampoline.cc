@@ -1,7 +1,8 @@
-// libhocket_mpiwrapper.so: the library that MPItrampoline loads, and with it JAX.
+// libhocket_mpiwrapper.so: the library that MPItrampoline loads. JAX uses MPItrampoline.
 //
 // Its functions call those of the standard's interface, libmpi_abi.so.1. generate.py makes most of
-// them; here are those that MPI 5.0 does not have, or whose callbacks see a status.
+// the functions. This file has the functions that MPI 5.0 lacks, and the functions whose callbacks
+// get a status.
 #include "interfaces/mpi/trampoline/trampoline.h"
 
 #include <cstring>
@@ -11,7 +12,7 @@ using namespace hocket::mpi;
 
 namespace {
 
-// A resource: a program's generalized request, for as long as the request lives.
+// The program's functions of a generalized request. A resource; it lives as long as the request.
 struct GeneralizedRequest {
   int (*query)(void*, TrampolineStatus*);
   MPI_Grequest_free_function* release;
@@ -40,8 +41,8 @@ int cancel(void* state, int complete) {
 
 #pragma GCC visibility push(default)
 
-// The binary interface, whose major version must be MPItrampoline's, and whose minor version no
-// less.
+// The version of the binary interface. The major version must equal MPItrampoline's; the minor
+// version must not be less.
 extern "C" int const mpiabi_version_major = 2;
 extern "C" int const mpiabi_version_minor = 10;
 extern "C" int const mpiabi_version_patch = 0;
@@ -54,7 +55,7 @@ extern "C" MPI_Fint* const MPIABI_F_STATUSES_IGNORE = nullptr;
 
 extern "C" {
 
-void mpiwrapper_export_fortran_constants_() {}  // the library has nothing of Fortran
+void mpiwrapper_export_fortran_constants_() {}  // hocket's library has no Fortran interface
 
 int MPIABI_Grequest_start(int (*query_fn)(void*, TrampolineStatus*),
                           MPI_Grequest_free_function* free_fn,
@@ -77,15 +78,6 @@ int MPIABI_Comm_free(MPI_Comm* comm) {
   return MPI_SUCCESS;
 }
 
-// Removed in MPI 3.0.
-int MPIABI_Type_struct(int count,
-                       const int* lengths,
-                       const MPI_Aint* displacements,
-                       const MPI_Datatype* types,
-                       MPI_Datatype* newtype) {
-  return PMPI_Type_create_struct(count, lengths, displacements, types, newtype);
-}
-
 // A status of Fortran is an array of integers with the layout of C's.
 int MPIABI_Status_c2f(const TrampolineStatus* status, MPI_Fint* fortran) {
   std::memcpy(fortran, status, sizeof(*status));
@@ -96,7 +88,7 @@ int MPIABI_Status_f2c(const MPI_Fint* fortran, TrampolineStatus* status) {
   return MPI_SUCCESS;
 }
 
-// MPI's calls take arrays in host memory alone.
+// MPI's calls accept arrays in host memory only.
 int MPIXABI_Query_cuda_support() { return 0; }
 int MPIXABI_Query_hip_support() { return 0; }
 int MPIXABI_Query_rocm_support() { return 0; }

@@ -1,7 +1,7 @@
 // Statuses of MPItrampoline's binary interface.
 //
-// MPItrampoline takes the values of constants and handles from the library that it loads, so those
-// are the standard's. Only MPI_Status has a layout of its own.
+// MPItrampoline takes the values of constants and handles from the library that it loads. So they
+// are those of the standard. Only MPI_Status has a different layout.
 #pragma once
 
 #include <mpi.h>
@@ -13,7 +13,7 @@
 
 namespace hocket::mpi {
 
-// A value, as it lies in the memory of a program.
+// A status in a program's memory. A value.
 struct alignas(8) TrampolineStatus {
   std::array<int, 6> internal;
   int MPI_SOURCE;
@@ -34,8 +34,8 @@ inline void copy_back(TrampolineStatus& theirs, const MPI_Status& ours) noexcept
   theirs.MPI_ERROR = ours.MPI_ERROR;
 }
 
-// A resource, for the time of one call: the standard's status in place of the program's, which has
-// its values afterwards. Null stays null.
+// A standard status for one call, in place of the program's. Its destructor copies the values to
+// the program's status. A null pointer stays null.
 class CopiedStatus {
  public:
   explicit CopiedStatus(TrampolineStatus* theirs) noexcept : theirs_(theirs) {
@@ -53,7 +53,7 @@ class CopiedStatus {
   MPI_Status ours_{};
 };
 
-// The same for a call that only reads the status.
+// A standard status for a call that only reads the program's status.
 class ReadStatus {
  public:
   explicit ReadStatus(const TrampolineStatus* theirs) noexcept : is_null_(theirs == nullptr) {
@@ -66,7 +66,7 @@ class ReadStatus {
   MPI_Status ours_{};
 };
 
-// The same for an array.
+// Standard statuses for one call, in place of the program's array.
 class CopiedStatuses {
  public:
   CopiedStatuses(TrampolineStatus* theirs, int count) : theirs_(theirs) {

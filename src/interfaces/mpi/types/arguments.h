@@ -1,4 +1,4 @@
-// Checks of the arguments that make datatypes, and how an envelope keeps them.
+// Checks of the arguments that make datatypes, and their form in an envelope.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace hocket::mpi {
 
-// Each returns the refusal, if there is one. `name` is the standard's name of the argument; an
-// index that is not negative says which of an array it is.
+// Each returns the refusal, if there is one. `name` is the standard's name of the argument. An
+// `index` that is not negative is the position in an array argument.
 std::optional<Refusal> check_type(const DatatypePtr& type, std::string_view name, int index = -1);
 std::optional<Refusal> check_count(std::int64_t count, std::string_view name);
 std::optional<Refusal> check_not_negative(std::int64_t value,
@@ -21,8 +21,8 @@ std::optional<Refusal> check_not_negative(std::int64_t value,
 std::optional<Refusal> check_not_negative(Numbers values, std::string_view name);
 std::optional<Refusal> check_as_many(std::size_t count, std::size_t other, std::string_view name);
 
-// Writes an envelope. Arguments that are int in the int form become integers, or counts if the type
-// was made by the `_c` form; addresses become counts there as well. A value.
+// Writes an envelope. In the int form, int arguments become integers, and addresses stay addresses.
+// In the `_c` form, both become counts. A value.
 class EnvelopeWriter {
  public:
   EnvelopeWriter(Combiner combiner, Form form) : form_(form) { made_.combiner = combiner; }
@@ -35,7 +35,7 @@ class EnvelopeWriter {
   EnvelopeWriter& integer(std::int64_t value) { return integers({&value, 1}); }
   EnvelopeWriter& type(DatatypePtr type);
 
-  // The type of this map; a refusal if an integer does not fit into an int.
+  // Makes the type of this map. Returns a refusal if an integer does not fit into an int.
   Result<DatatypePtr> make(const Result<TypeMap>& map);
 
  private:

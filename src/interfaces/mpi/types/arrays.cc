@@ -55,23 +55,24 @@ std::optional<Refusal> check(const Subarray& of, const DatatypePtr& old) {
   return check_type(old, "oldtype");
 }
 
-// The dimension that is the `step`th from the one in which neighbours lie beside each other.
+// Returns the `step`th dimension, counted from the one whose neighbours are adjacent in memory.
 std::size_t dimension_at(std::size_t step, std::size_t ndims, Order order) {
   return order == Order::kFortran ? step : ndims - 1 - step;
 }
 
 // One dimension of a darray, as this rank sees it.
 struct Axis {
-  std::int64_t length = 0;     // of the whole
-  std::int64_t block = 0;      // elements that lie beside each other
-  std::int64_t processes = 0;  // who take blocks in turn
+  std::int64_t length = 0;     // elements of the whole array
+  std::int64_t block = 0;      // consecutive elements in a block
+  std::int64_t processes = 0;  // processes that take blocks in turn
   std::int64_t place = 0;      // of this rank among them
 };
 
-// Selects this rank's copies of `map`, which are `stride` bytes apart.
+// Returns this rank's share of many copies of `map`, which are `stride` bytes apart.
 Result<TypeMap> share_of(const Axis& axis, const TypeMap& map, std::int64_t stride) {
   TypeMapJoin join;
-  // Blocks are counted so that nothing overflows: a block may be longer than the array.
+  // A block may be longer than the array, so this counts whole blocks and the rest. Nothing
+  // overflows.
   const std::int64_t blocks = axis.length / axis.block;  // whole ones
   const std::int64_t rest = axis.length % axis.block;
   const std::int64_t rounds = blocks / axis.processes;
@@ -81,7 +82,7 @@ Result<TypeMap> share_of(const Axis& axis, const TypeMap& map, std::int64_t stri
   if (whole > 0) {
     Result<TypeMap> block = map.repeated(axis.block, stride);
     if (!block.ok()) return block;
-    // One block alone has no turn, which might not fit.
+    // With a single block no stride between turns is needed; it might overflow.
     const auto turn_bytes = whole == 1 ? 0 : checked_multiply(turn.value_or(0), stride);
     if (!turn_bytes) return array_too_large();
     Result<TypeMap> all = block.value().repeated(whole, *turn_bytes);
@@ -162,7 +163,7 @@ Result<Axis> axis_of(const Darray& of, std::size_t i, std::int64_t place) {
   return axis;
 }
 
-// This rank's place along each dimension. The ranks are in the order of C, whatever the array's.
+// Returns this rank's position in each dimension. Ranks are in C order, whatever the array's order.
 std::vector<std::int64_t> places_of(const Darray& of) {
   std::vector<std::int64_t> places(of.psizes.size());
   std::int64_t rest = of.rank;

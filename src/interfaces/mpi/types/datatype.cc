@@ -7,7 +7,7 @@
 namespace hocket::mpi {
 namespace {
 
-// Blocks of `old` at displacements, which are in units of `unit` bytes.
+// Blocks of `old`. Displacements count units of `unit` bytes.
 struct Blocks {
   Numbers displacements;
   std::int64_t unit = 1;

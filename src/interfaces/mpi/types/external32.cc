@@ -1,7 +1,7 @@
-// The data representation "external32", and what else goes by basic elements.
+// The data representation "external32", and counting of basic elements.
 //
-// Numbers are big-endian there, and as long as the standard's table says: a C long takes 4 bytes,
-// a long double 16, as IEEE 754's binary128.
+// In external32 numbers are big-endian and have the lengths of the standard's table. A C long takes
+// 4 bytes. A long double takes 16, as IEEE 754's binary128.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -18,8 +18,8 @@ namespace {
 
 using Shape = Layout::Shape;
 
-// Calls body(kind, address, elements) for each run of basic elements of a layout at `user`; false
-// from it ends the walk.
+// Calls body(kind, address, elements) for each run of basic elements of a layout at `user`, until
+// it returns false.
 template <typename Body>
 bool for_each_run(const Layout& layout, Address user, const Body& body) {
   user += static_cast<Address>(layout.offset);
@@ -54,7 +54,7 @@ bool for_each_run(const Layout& layout, Address user, const Body& body) {
   return true;
 }
 
-// Sizes of one element of a layout in external32.
+// Returns the size in external32 of one element of a layout.
 std::int64_t external_bytes_of(const Layout& layout) {
   const auto bytes_of = [](Kind kind) {
     return std::int64_t{facts_of(kind).numbers} * facts_of(kind).external_bytes;
@@ -79,14 +79,14 @@ void swap_ends(unsigned char* bytes, std::size_t size) {
   for (std::size_t i = 0; i < size / 2; ++i) std::swap(bytes[i], bytes[size - 1 - i]);
 }
 
-// One number between its own size and another: sign-extended or cut, which fails where the value
-// does not fit.
+// Copies an integer to another size, sign-extended or truncated. Returns false if it does not fit.
 bool resize_integer(bool is_signed,
                     const unsigned char* from,
                     std::size_t from_size,
                     unsigned char* to,
                     std::size_t to_size) {
-  // Both are in this machine's order, which is little-endian wherever sizes differ.
+  // Both integers are in this machine's byte order. If the sizes differ, this must be
+  // little-endian.
   const bool is_negative = is_signed && (from[from_size - 1] & 0x80) != 0;
   const unsigned char fill = is_negative ? 0xff : 0;
   for (std::size_t i = 0; i < to_size; ++i) to[i] = i < from_size ? from[i] : fill;
@@ -98,7 +98,7 @@ bool resize_integer(bool is_signed,
 
 bool is_signed(Number number) { return number >= Number::kInt8 && number <= Number::kInt128; }
 
-// x87's has 10 bytes, and then padding.
+// x87's long double has 10 bytes, followed by padding.
 constexpr std::size_t kLongDoubleBytes =
     std::numeric_limits<long double>::digits == 64 ? 10 : sizeof(long double);
 
@@ -139,7 +139,7 @@ void decode(const Conversion& of, const unsigned char* external, unsigned char* 
   }
 }
 
-// Converts `elements` of `kind` at `user`, and moves `external` behind them.
+// Converts `elements` of `kind` at `user`, and advances `external` by their size.
 template <Way kWay>
 bool convert(Kind kind, Address user, std::int64_t elements, unsigned char*& external) {
   const KindFacts& facts = facts_of(kind);
@@ -182,7 +182,8 @@ std::optional<Refusal> convert_all(const Datatype& type,
                      " bytes of the data representation external32"};
 }
 
-// Basic elements in the first `bytes` packed bytes of a layout; absent if they end within one.
+// Returns the number of basic elements in the first `bytes` packed bytes; absent if those end
+// within an element.
 std::optional<std::int64_t> elements_within(const Layout& layout, std::int64_t bytes) {
   if (bytes == layout.size) return layout.elements;
   if (!layout.is_mixed) {
@@ -227,7 +228,7 @@ std::optional<Refusal> Datatype::pack_external32(const void* user,
 }
 
 void Datatype::unpack_external32(const void* bytes, std::int64_t count, void* user) const {
-  // A buffer that is read is not written to: `Way` says which it is.
+  // Casting const away is safe: with Way::kUnpack, this buffer is only read.
   auto* const from = static_cast<unsigned char*>(const_cast<void*>(bytes));
   convert_all<Way::kUnpack>(*this, count, reinterpret_cast<Address>(user), from);
 }
@@ -236,7 +237,7 @@ std::int64_t Datatype::unpack_external32_part(const void* bytes,
                                               std::int64_t length,
                                               std::int64_t count,
                                               void* user) const {
-  auto* next = static_cast<unsigned char*>(const_cast<void*>(bytes));  // it is read alone
+  auto* next = static_cast<unsigned char*>(const_cast<void*>(bytes));  // only read
   const unsigned char* const end = next + length;
   std::int64_t unpacked = 0;
   bool goes_on = true;

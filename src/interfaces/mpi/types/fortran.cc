@@ -1,4 +1,4 @@
-// Fortran's types by what they must be able to hold, and other choices of a predefined type.
+// Choosing a predefined type: Fortran's by precision and range, others by size or as a pair.
 #include <array>
 #include <limits>
 #include <string>
@@ -17,7 +17,7 @@ struct RealKind {
   int precision, range;
   Kind real, complex;
 };
-// The type between REAL8 and REAL16 is the compiler's long double where that is neither.
+// If the compiler's long double differs from REAL8 and REAL16, it stands between them.
 constexpr std::array kRealKinds = {
     RealKind{6, 37, Kind::kReal4, Kind::kComplex8},
     RealKind{15, 307, Kind::kReal8, Kind::kComplex16},

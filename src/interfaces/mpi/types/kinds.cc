@@ -31,11 +31,12 @@ using enum OperandClass;
 using N = Number;
 using K = Kind;
 
-// In the order of Kind. The sizes of external32 are those of the standard's table: of MPI_LONG, 4.
+// The facts of all kinds, in the order of Kind. Sizes in external32 come from the standard's table:
+// MPI_LONG has 4 bytes.
 constexpr std::array<KindFacts, kKindCount> kFacts = {{
     {K::kPacked, "MPI_PACKED", kNone, N::kBytes, 1, 1},
     {K::kByte, "MPI_BYTE", OperandClass::kByte, N::kUInt8, 1, 1},
-    {K::kChar, "MPI_CHAR", kNone, N::kBytes, 1, 1},
+    {K::kChar, "MPI_CHAR", kInteger, integer_of<char>(), 1, 1},
     {K::kSignedChar, "MPI_SIGNED_CHAR", kInteger, N::kInt8, 1, 1},
     {K::kUnsignedChar, "MPI_UNSIGNED_CHAR", kInteger, N::kUInt8, 1, 1},
     {K::kWchar, "MPI_WCHAR", kNone, integer_of<wchar_t>(), 1, 2},
@@ -125,7 +126,7 @@ static_assert(is_in_order());
 const KindFacts& facts_of(Kind kind) noexcept { return kFacts[static_cast<std::size_t>(kind)]; }
 
 std::optional<Kind> kind_named(std::string_view name) noexcept {
-  // The standard has second names for a few.
+  // The standard has two names for some types.
   if (name == "MPI_LONG_LONG_INT") return Kind::kLongLong;
   if (name == "MPI_C_COMPLEX") return Kind::kCFloatComplex;
   const auto found = std::ranges::find(kFacts, name, &KindFacts::name);

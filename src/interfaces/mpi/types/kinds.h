@@ -1,4 +1,4 @@
-// MPI's predefined types: what each consists of.
+// MPI's predefined types, and the numbers that each consists of.
 #pragma once
 
 #include <cstddef>
@@ -71,7 +71,7 @@ enum class Kind : std::uint8_t {
   kComplex8,
   kComplex16,
   kComplex32,
-  kCFloat16,  // these two are extensions of MPICH
+  kCFloat16,  // kCFloat16 and kBfloat16 are extensions of MPICH
   kBfloat16,
   kFloatInt,
   kDoubleInt,
@@ -85,9 +85,9 @@ enum class Kind : std::uint8_t {
 };
 inline constexpr int kKindCount = static_cast<int>(Kind::k2Integer) + 1;
 
-// How one number lies in memory.
+// The form of one number in memory.
 enum class Number : std::uint8_t {
-  kBytes,  // a byte that means nothing by itself
+  kBytes,  // bytes that are not a number
   kInt8,
   kInt16,
   kInt32,
@@ -105,7 +105,7 @@ enum class Number : std::uint8_t {
   kQuad,        // IEEE 754 binary128
 };
 
-// The groups in which the standard says which operator is allowed on which type.
+// The standard's groups of types. Its rules say which operators each group allows.
 enum class OperandClass : std::uint8_t {
   kNone,  // characters and packed bytes: no operator but REPLACE and NO_OP
   kByte,
@@ -116,7 +116,7 @@ enum class OperandClass : std::uint8_t {
   kPair,
 };
 
-// A value.
+// The facts about a predefined type. A value.
 struct KindFacts {
   Kind kind = Kind::kByte;
   std::string_view name = {};  // "MPI_INT"
@@ -124,7 +124,7 @@ struct KindFacts {
   Number number = Number::kBytes;
   int numbers = 1;         // 2: real and imaginary part
   int external_bytes = 1;  // bytes of one number in the data representation "external32"
-  // The parts of a pair, which lie as in a C struct; else the kind itself, twice.
+  // The two parts of a pair, laid out as in a C struct. Of other kinds: the kind itself, twice.
   Kind first = kind;
   Kind second = kind;
 
@@ -138,7 +138,7 @@ std::int64_t size_of(Number number) noexcept;
 // Bytes of an element without padding: 12 for MPI_DOUBLE_INT.
 std::int64_t size_of(Kind kind) noexcept;
 std::int64_t alignment_of(Kind kind) noexcept;
-// The place of a pair's second part.
+// Returns the offset of a pair's second part, in bytes.
 std::int64_t second_offset_of(Kind pair) noexcept;
 
 }  // namespace hocket::mpi

@@ -8,7 +8,8 @@ namespace {
 
 using Shape = Layout::Shape;
 
-// Whether two layouts are one but for their offsets. Long parts are equal only if they are shared.
+// Returns whether two layouts differ only in their offsets. Long parts count as equal only if they
+// are the same object.
 bool have_equal_shape(const Layout& a, const Layout& b, bool by_kind) {
   if (a.shape != b.shape || a.size != b.size) return false;
   if (by_kind && (a.is_mixed != b.is_mixed || a.kind != b.kind)) return false;
@@ -30,7 +31,7 @@ bool have_equal_shape(const Layout& a, const Layout& b, bool by_kind) {
   return false;
 }
 
-// Places at which one body lies: a loop if they are evenly spaced, else a list.
+// Returns `body` repeated at these offsets: as a loop if they are evenly spaced, else as a list.
 Layout placed(Layout body, std::vector<std::int64_t> offsets) {
   const std::int64_t first = offsets.front();
   body.offset = 0;

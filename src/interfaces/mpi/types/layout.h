@@ -9,8 +9,8 @@
 //     indexed, other lengths:    pieces, each an offset and a length
 //     struct of loops:           sequence of layouts
 //
-// So a type takes memory by its arguments, never by the number of its elements. The order of the
-// walk is the order of the type map, which is that of the packed bytes.
+// So a layout's size depends on the arguments of the type, never on the number of elements. A walk
+// follows the order of the type map, which is the order of the packed bytes.
 #pragma once
 
 #include <cstdint>
@@ -21,35 +21,35 @@
 
 namespace hocket::mpi {
 
-// Which way bytes go: from a user's buffer into packed bytes, or back.
+// The direction of a copy: from a user's buffer into packed bytes, or back.
 enum class Way { kPack, kUnpack };
 
-// A place in a user's buffer. It is an integer, as MPI_BOTTOM is null and displacements from it are
-// addresses.
+// An address in a user's buffer. It is an integer, because with MPI_BOTTOM (null) displacements are
+// absolute addresses.
 using Address = std::uintptr_t;
 
 struct ByteRun {
   std::int64_t offset = 0;
   std::int64_t length = 0;
-  std::int64_t start = 0;  // its place among the packed bytes
+  std::int64_t start = 0;  // its position among the packed bytes
 };
 
 struct Part;
 
-// A value; copies share what is long. Immutable when it is shared between threads.
+// A value; copies share long parts. It must not change once threads share it.
 struct Layout {
   enum class Shape : std::uint8_t { kEmpty, kRun, kLoop, kList, kPieces, kSequence };
 
   Shape shape = Shape::kEmpty;
-  // The kind of all bytes below, if they have one; pairs count as their parts.
+  // The kind of all bytes in this layout, if they have one; pairs count as their parts.
   Kind kind = Kind::kByte;
-  bool is_mixed = false;                    // there are several kinds below; `kind` says nothing
-  std::int64_t offset = 0;                  // of all that is below, from where the layout is put
-  std::int64_t size = 0;                    // packed bytes
-  std::int64_t elements = 0;                // basic elements
-  std::int64_t count = 0;                   // of a loop
-  std::int64_t stride = 0;                  // of a loop, in bytes
-  std::shared_ptr<const Layout> body = {};  // of a loop or a list
+  bool is_mixed = false;      // there are several kinds in this layout; `kind` says nothing
+  std::int64_t offset = 0;    // of the whole layout, from the address at which it is used
+  std::int64_t size = 0;      // packed bytes
+  std::int64_t elements = 0;  // basic elements
+  std::int64_t count = 0;     // of a loop
+  std::int64_t stride = 0;    // of a loop, in bytes
+  std::shared_ptr<const Layout> body = {};                     // of a loop or a list
   std::shared_ptr<const std::vector<std::int64_t>> list = {};  // offsets
   std::shared_ptr<const std::vector<ByteRun>> pieces = {};     // runs of one kind
   std::shared_ptr<const std::vector<Part>> parts = {};         // of a sequence
@@ -57,26 +57,26 @@ struct Layout {
 
 struct Part {
   Layout layout = {};
-  std::int64_t start = 0;  // its place among the packed bytes
+  std::int64_t start = 0;  // its position among the packed bytes
 };
 
-// Bytes of `elements` elements of a kind that is no pair.
+// A run of `elements` elements of a kind other than a pair.
 Layout run_of(Kind kind, std::int64_t elements);
 
 Layout moved(Layout layout, std::int64_t offset);
 
-// `count` layouts, each `stride` bytes after the one before. The caller has seen that sizes and
-// places fit into 64 bits.
+// Repeats a layout `count` times, `stride` bytes apart. The caller has checked that sizes and
+// offsets fit into 64 bits.
 Layout repeated(const Layout& layout, std::int64_t count, std::int64_t stride);
 
-// Puts layouts one after the other. A value.
+// Builds the sequence of several layouts. A value.
 class Join {
  public:
-  // `by_kind`: bytes of different kinds are kept apart.
+  // With `by_kind`, bytes of different kinds stay in separate runs.
   explicit Join(bool by_kind) : by_kind_(by_kind) {}
 
   void add(const Layout& layout);
-  // The same for a run, whose bytes begin at `offset`.
+  // Adds a run of `elements` elements, which begins at `offset`.
   void add_run(Kind kind, std::int64_t offset, std::int64_t elements);
   Layout take();
 
@@ -95,7 +95,7 @@ class Join {
   Kind kind_ = Kind::kByte;
   std::int64_t size_ = 0;
   std::int64_t elements_ = 0;
-  std::vector<ByteRun> pieces_;  // as long as there are runs of one kind alone
+  std::vector<ByteRun> pieces_;  // used while all parts are runs of one kind
   std::vector<Part> parts_;
 };
 

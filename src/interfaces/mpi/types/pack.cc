@@ -1,7 +1,7 @@
 // Copies between a user's buffer and packed bytes, along a type's layout.
 //
-// The walk is compiled for each direction and for the lengths of blocks that are common: those are
-// copied by moves of that size, longer ones by memcpy.
+// The code that walks is compiled for each direction and for common block lengths. Blocks of these
+// lengths are copied by moves of that size, and longer blocks by memcpy.
 #include <algorithm>
 #include <cstring>
 
@@ -21,7 +21,7 @@ inline void copy(Address user, std::byte* packed, std::size_t bytes) noexcept {
   }
 }
 
-// A block of kBytes bytes.
+// Copies a block of exactly kBytes bytes.
 template <std::size_t kBytes>
 struct Exactly {
   template <Way kWay>
@@ -30,7 +30,7 @@ struct Exactly {
   }
 };
 
-// A block of between kBytes and 2 * kBytes bytes, as two that may overlap.
+// Copies a block of kBytes to 2 * kBytes bytes by two copies that may overlap.
 template <std::size_t kBytes>
 struct FromBothEnds {
   template <Way kWay>
@@ -47,7 +47,7 @@ struct Long {
   }
 };
 
-// Calls `body` with the way to copy blocks of `bytes` bytes, which are at least one.
+// Calls `body` with a function that copies blocks of `bytes` bytes, at least 1.
 template <typename Body>
 inline void with_mover(std::size_t bytes, const Body& body) {
   switch (bytes) {
@@ -96,7 +96,7 @@ struct Listed {
   Listed from(std::int64_t i) const noexcept { return {offsets + i}; }
 };
 
-// `count` of `body`; place(i) is the displacement of the i-th.
+// Walks over `count` copies of `body`. place(i) is the displacement of the i-th copy.
 template <Way kWay, typename Place>
 void walk_many(
     const Layout& body, std::int64_t count, const Place& place, Address user, std::byte* packed) {
@@ -109,8 +109,7 @@ void walk_many(
   }
   const Address first = user + static_cast<Address>(body.offset);
   with_mover(bytes, [&](auto mover) {
-    // Copies of what it captured: bytes that are written may be anything, for all that the compiler
-    // knows, also those.
+    // A local copy: the compiler must assume that stores of bytes change the original.
     const Place at = place;
     const Address from = first;
     const std::size_t length = bytes;
@@ -123,7 +122,8 @@ void walk_many(
   });
 }
 
-// `user` is where the layout is put; `packed` is where its first byte goes.
+// Copies all bytes of a layout. `user` is the origin of the layout. `packed` points to its first
+// packed byte.
 template <Way kWay>
 void walk(const Layout& layout, Address user, std::byte* packed) {
   user += static_cast<Address>(layout.offset);
@@ -151,7 +151,7 @@ void walk(const Layout& layout, Address user, std::byte* packed) {
   }
 }
 
-// The packed bytes from `begin` to `end` of a layout; there are some.
+// The packed bytes [begin, end) of a layout; never empty.
 struct Range {
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -160,7 +160,7 @@ struct Range {
 template <Way kWay>
 void walk_part(const Layout& layout, Address user, std::byte* packed, Range range);
 
-// As `walk_many`, for a range of the packed bytes of all.
+// Does the same as walk_many for a range of the packed bytes.
 template <Way kWay, typename Place>
 void walk_some(
     const Layout& body, const Place& place, Address user, std::byte* packed, Range range) {
@@ -180,7 +180,7 @@ void walk_some(
   if (rest > 0) walk_part<kWay>(body, put(last), packed, {0, rest});
 }
 
-// The first of entries, sorted by `start`, that has packed bytes after `begin`.
+// Returns the first entry that has packed bytes after `begin`. Entries are sorted by `start`.
 template <typename Entry>
 std::size_t entry_at(const std::vector<Entry>& entries, std::int64_t begin) {
   const auto after = std::ranges::upper_bound(entries, begin, {}, &Entry::start);
@@ -234,7 +234,7 @@ void walk_part(const Layout& layout, Address user, std::byte* packed, Range rang
   }
 }
 
-// `count` elements of a type.
+// Walks over `count` elements of a type.
 template <Way kWay>
 void walk_elements(const Datatype& type, std::int64_t count, Address user, std::byte* packed) {
   const Layout& layout = type.map().bytes();
@@ -246,7 +246,7 @@ void walk_elements(const Datatype& type, std::int64_t count, Address user, std::
   }
   if (layout.shape == Shape::kLoop &&
       checked_multiply(layout.count, layout.stride) == type.extent()) {
-    // One loop with the elements' own.
+    // Merges the loop over elements with the layout's own loop.
     user += static_cast<Address>(layout.offset);
     const Strided place{layout.stride};
     return walk_many<kWay>(*layout.body, count * layout.count, place, user, packed);
@@ -269,7 +269,7 @@ void walk_elements_part(const Datatype& type, Address user, std::byte* packed, R
 
 Address address_of(const void* at) { return reinterpret_cast<Address>(at); }
 
-// A buffer that is read is not written to: `Way` says which it is.
+// Casting const away is safe: a walk with this direction only reads the buffer.
 std::byte* bytes_at(const void* bytes) { return static_cast<std::byte*>(const_cast<void*>(bytes)); }
 
 }  // namespace

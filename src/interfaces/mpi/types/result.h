@@ -1,5 +1,5 @@
-// Errors of MPI's calls as values. Nothing in src/interfaces/mpi/ that concerns types and operators
-// throws, except for std::bad_alloc.
+// Errors of MPI's calls as values. The functions of src/interfaces/mpi/types throw nothing but
+// std::bad_alloc.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace hocket::mpi {
 
-// Those of the standard's error classes that types and operators give, by their numbers in its
-// binary interface.
+// The error classes that types and operators return, with the numbers of the standard's binary
+// interface.
 enum class ErrorClass : int {
   kCount = 2,
   kType = 3,
@@ -23,14 +23,14 @@ enum class ErrorClass : int {
   kValueTooLarge = 59,
 };
 
-// A value: why a call was refused. The text names the argument and what it must be; the caller puts
-// the function's name before it.
+// A value: the reason why a call was refused. The text names the argument and its expected values.
+// The caller puts the function's name before it.
 struct Refusal {
   ErrorClass error_class = ErrorClass::kArg;
   std::string text = {};
 };
 
-// A value, or the refusal that took its place. `value` may be asked for only where `ok`.
+// A value, or the refusal in its place. `value` may be called only if `ok` is true.
 template <typename T>
 class [[nodiscard("it may be a refusal")]] Result {
  public:
@@ -46,7 +46,7 @@ class [[nodiscard("it may be a refusal")]] Result {
   std::variant<T, Refusal> held_;
 };
 
-// Sums and products of sizes; absent where the result does not fit.
+// Sums and products of sizes; absent if the result overflows.
 inline std::optional<std::int64_t> checked_add(std::int64_t a, std::int64_t b) noexcept {
   std::int64_t sum = 0;
   if (__builtin_add_overflow(a, b, &sum)) return {};

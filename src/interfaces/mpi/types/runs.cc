@@ -7,7 +7,7 @@ namespace {
 
 using Shape = Layout::Shape;
 
-// Packed bytes of a layout. A value.
+// A range of the packed bytes of a layout. A value.
 struct PackedRange {
   std::int64_t begin, end;
   PackedRange within(std::int64_t start, std::int64_t size) const noexcept {
@@ -25,7 +25,7 @@ bool visit_bodies(const Layout& body, PackedRange range, const Place& place, con
   return true;
 }
 
-// The first of these parts that ends behind `begin`.
+// Returns the first part that ends after `begin`.
 template <typename Parts>
 auto first_behind(const Parts& parts, std::int64_t begin) {
   const auto next =

@@ -12,7 +12,8 @@ Refusal too_large() {
           "displacements"};
 }
 
-// `lowest` and `highest`: the least and the greatest displacement.
+// Widens the bounds for copies at displacements from `lowest` to `highest`. Returns false if the
+// bounds overflow.
 bool spread(std::optional<Bounds>& bounds, std::int64_t lowest, std::int64_t highest) {
   if (!bounds) return true;
   return !__builtin_add_overflow(bounds->lower, lowest, &bounds->lower) &&
@@ -29,7 +30,7 @@ void unite(std::optional<Bounds>& bounds, const std::optional<Bounds>& other) {
   bounds->upper = std::max(bounds->upper, other->upper);
 }
 
-// Whether the extent can be told, also after it was rounded up to `alignment`.
+// Returns whether the extent fits into 64 bits, also after it is rounded up to `alignment`.
 bool fits(const std::optional<Bounds>& bounds, std::int64_t alignment) {
   std::int64_t end = 0;
   std::int64_t extent = 0;
@@ -139,7 +140,7 @@ void TypeMapJoin::add_layouts(const TypeMap& map, std::int64_t count, std::int64
   const bool is_block =
       bytes.shape == Layout::Shape::kRun && !map.is_mixed_ && (count == 1 || extent == bytes.size);
   if (is_block) {
-    // Types of a great many blocks of numbers are made quickly.
+    // A fast path for types of many blocks of numbers.
     bytes_.add_run(bytes.kind, offset + bytes.offset, count * bytes.elements);
     by_kind_.add_run(bytes.kind, offset + bytes.offset, count * bytes.elements);
     return;

@@ -1,4 +1,4 @@
-// A type map as the standard defines it: where the bytes are, the bounds, the alignment.
+// A type map as the standard defines it: the places of the bytes, the bounds, the alignment.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Bounds {
   std::int64_t upper = 0;
 };
 
-// A value; copies share what is long.
+// A type map. A value; copies share long parts.
 class TypeMap {
  public:
   TypeMap() = default;  // with nothing in it
@@ -28,16 +28,16 @@ class TypeMap {
   std::int64_t extent() const noexcept { return bounds().upper - bounds().lower; }
   std::int64_t true_lb() const noexcept { return data_ ? data_->lower : 0; }
   std::int64_t true_extent() const noexcept { return data_ ? data_->upper - data_->lower : 0; }
-  // The kind of all its elements, where they are of one; a pair is a kind here.
+  // Returns the kind of all elements, if they have one kind. A pair counts as one kind here.
   std::optional<Kind> element_kind() const noexcept { return kind_; }
 
-  // The bytes, whatever they mean; and the basic elements by kind.
+  // Return the layout without regard to kinds, and the layout whose runs are separated by kind.
   const Layout& bytes() const noexcept { return bytes_; }
   const Layout& elements() const noexcept { return is_mixed_ ? *by_kind_ : bytes_; }
 
-  // The same with other bounds, which are kept when it becomes part of another type.
+  // Returns the same map with other bounds. Types that are made of it keep these bounds.
   Result<TypeMap> bounded(std::int64_t lb, std::int64_t extent) const;
-  // Copies that are `stride` bytes apart.
+  // Returns `count` copies of the map, `stride` bytes apart.
   Result<TypeMap> repeated(std::int64_t count, std::int64_t stride) const;
   Result<TypeMap> moved(std::int64_t offset) const;
 
@@ -55,7 +55,7 @@ class TypeMap {
   std::int64_t alignment_ = 1;
 };
 
-// Puts type maps one after the other. A value.
+// Builds the sequence of several type maps. A value.
 class TypeMapJoin {
  public:
   // Puts `count` copies of `map`, an extent apart, at `offset`.

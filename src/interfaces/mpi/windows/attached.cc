@@ -37,13 +37,26 @@ bool AttachedMemory::remove(std::uintptr_t base) const noexcept {
 }
 
 bool AttachedMemory::holds(std::uintptr_t begin, std::uintptr_t end) const noexcept {
-  const std::uint32_t used = std::min(list_->used.load(std::memory_order_acquire), kMost);
-  for (std::uint32_t i = 0; i < used; ++i) {
-    const std::uint64_t last = list_->pieces[i].end.load(std::memory_order_acquire);
-    if (last == 0) continue;
-    if (list_->pieces[i].base.load(std::memory_order_relaxed) <= begin && end < last) return true;
+  for (;;) {
+    const std::uintptr_t behind = end_of_piece(begin);
+    if (behind >= end) return behind != 0;
+    if (behind <= begin) return false;
+    begin = behind;
   }
-  return false;
+}
+
+// Returns the end of a piece that has the byte at `place`, else of a piece that ends there. 0:
+// none.
+std::uintptr_t AttachedMemory::end_of_piece(std::uintptr_t place) const noexcept {
+  const std::uint32_t used = std::min(list_->used.load(std::memory_order_acquire), kMost);
+  std::uintptr_t found = 0;
+  for (std::uint32_t i = 0; i < used; ++i) {
+    const std::uint64_t end = list_->pieces[i].end.load(std::memory_order_acquire);
+    if (end <= place) continue;
+    if (list_->pieces[i].base.load(std::memory_order_relaxed) > place) continue;
+    found = std::max<std::uintptr_t>(found, end - 1);
+  }
+  return found;
 }
 
 }  // namespace hocket::mpi

@@ -1,4 +1,5 @@
-// The memory that a rank has attached to a dynamic window, in words that all ranks have mapped.
+// The list of memory that a rank has attached to a dynamic window. It lies in words that all ranks
+// have mapped.
 #pragma once
 
 #include <atomic>
@@ -19,7 +20,7 @@ class AttachedMemory {
   Added add(std::uintptr_t base, std::uint64_t bytes) const noexcept;
   // Returns false if no piece begins there.
   bool remove(std::uintptr_t base) const noexcept;
-  // Returns whether one piece has all bytes from `begin` to `end`.
+  // Returns whether all bytes from `begin` to `end` are attached, in one piece or in adjacent ones.
   bool holds(std::uintptr_t begin, std::uintptr_t end) const noexcept;
 
  private:
@@ -28,10 +29,12 @@ class AttachedMemory {
     std::atomic<std::uint64_t> end;  // plus one; 0: no piece
   };
   struct alignas(64) List {
-    std::atomic<std::uint32_t> used;  // no piece lies behind these
+    std::atomic<std::uint32_t> used;  // entries in use are below this index
     Piece pieces[kMost];
   };
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+  std::uintptr_t end_of_piece(std::uintptr_t place) const noexcept;
 
   List* list_;
 };

@@ -1,14 +1,16 @@
-// Epochs: the times in which a rank may access memory of others, or lets others access its own.
+// Epochs: the times in which a rank may access memory of other ranks, or lets other ranks access
+// its own memory.
 //
-// A fence is a collective call. Post, start, complete and wait are messages: a rank that posts
-// sends one to each origin, which tells it the end of its accesses by another. Locks are words in
-// the region of the window.
+// A fence is a collective call. Post, start, complete and wait use messages. A rank that posts
+// sends a message to each origin. Each origin sends a message back when its accesses have ended.
+// Locks are words in the region of the window.
 #include <algorithm>
 #include <array>
 #include <atomic>
 
+#include "interfaces/mpi/collectives/agreement.h"
 #include "interfaces/mpi/communicators.h"
-#include "interfaces/mpi/windows/window.h"
+#include "interfaces/mpi/windows/access.h"
 #include "mpi_calls.h"
 
 namespace hocket::mpi {
@@ -16,7 +18,7 @@ namespace {
 
 constexpr int kPosted = 0, kCompleted = 1;  // tags
 
-// Orders this process's own reads and writes of its memory before and after what others do.
+// Orders this process's accesses to its own memory before and after the accesses of other ranks.
 void order_memory() noexcept { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
 bool is_locked(const Epochs& epochs, int target) {
@@ -37,7 +39,7 @@ void check_assertion(int assertion, int allowed) {
   require((assertion & ~allowed) == 0, MPI_ERR_ASSERT, "assert has a flag that the call has not");
 }
 
-// The ranks of a group in the window.
+// Returns the ranks in the window of the members of a group.
 std::vector<int> ranks_of(const Window& window, MPI_Group group) {
   std::vector<int> made;
   for (const int member : group_of(group).members) {
@@ -49,7 +51,7 @@ std::vector<int> ranks_of(const Window& window, MPI_Group group) {
   return made;
 }
 
-// A message has one byte, which says nothing.
+// The content of the messages that begin or end an epoch. It is ignored.
 constexpr std::byte kNothing{};
 
 Work send_mark(Window& window, int to, int tag) {
@@ -62,19 +64,19 @@ Work receive_mark(Window& window, std::byte& room, int from, int tag) {
   return window.comm->net->recv_async(ArrayView(&room, 1, DType::kUInt8), from, {.tag = tag});
 }
 
-Exposure receive_marks(Window& window, const std::vector<int>& from, int tag) {
-  Exposure made;
+PendingMarks receive_marks(Window& window, const std::vector<int>& from, int tag) {
+  PendingMarks made;
   made.room.resize(from.size());
   for (std::size_t i = 0; i < from.size(); ++i) {
-    made.ends.push_back(receive_mark(window, made.room[i], from[i], tag));
+    made.marks.push_back(receive_mark(window, made.room[i], from[i], tag));
   }
   return made;
 }
-void wait_for(Exposure& marks) {
-  for (Work& work : marks.ends) work.wait();
+void wait_for(PendingMarks& pending) {
+  for (Work& work : pending.marks) work.wait();
 }
 
-// Sends marks without waiting for those who receive them.
+// Sends a message to each rank, without waiting for the receivers.
 void send_marks(Window& window, const std::vector<int>& to, int tag) {
   std::vector<Work> sent;
   for (const int rank : to) sent.push_back(send_mark(window, rank, tag));
@@ -84,35 +86,42 @@ void send_marks(Window& window, const std::vector<int>& to, int tag) {
   for (Work& work : sent) leaving.push_back(std::move(work));
 }
 
+bool is_here(const Window& window, int target) { return window.member(target).place >= 0; }
+
 void acquire(Window& window, int target, Held kind) {
+  if (kind == Held::kUnchecked) return;
+  if (!is_here(window, target)) return lock_remote(window, target, kind);
   const TargetLocks locks = window.locks(target);
   const int self = window.comm->rank;
-  if (kind == Held::kExclusive) locks.lock_exclusive(self, window.check());
-  if (kind == Held::kShared) {
-    await(window.check(), [&] { return locks.try_lock_shared(self); });
-  }
+  if (kind == Held::kExclusive) return locks.lock_exclusive(self, window.check());
+  await(window.check(), [&] { return locks.try_lock_shared(self); });
+}
+bool try_acquire_shared(Window& window, int target) {
+  if (!is_here(window, target)) return try_lock_shared_remote(window, target);
+  return window.locks(target).try_lock_shared(window.comm->rank);
 }
 void release(Window& window, int target, Held kind) {
-  const TargetLocks locks = window.locks(target);
-  if (kind == Held::kExclusive) locks.unlock_exclusive();
-  if (kind == Held::kShared) locks.unlock_shared(window.comm->rank);
+  if (kind == Held::kUnchecked) return;
+  if (!is_here(window, target)) return unlock_remote(window, target, kind);
+  window.locks(target).unlock(window.comm->rank, kind);
 }
 
-// Locks all targets with others. It waits for one only while it holds none, so that ranks which
-// lock several cannot wait for each other through it.
+// Takes the shared lock of every target. It waits for a lock only while it holds none, so that it
+// cannot deadlock with ranks that lock several targets.
 void acquire_all(Window& window) {
   for (int target = 0; target < window.ranks();) {
-    if (window.locks(target).try_lock_shared(window.comm->rank)) {
+    if (try_acquire_shared(window, target)) {
       ++target;
       continue;
     }
     const int blocked = target;
     while (target > 0) release(window, --target, Held::kShared);
-    await(window.check(), [&] { return !window.locks(blocked).is_exclusive(); });
+    acquire(window, blocked, Held::kShared);
+    release(window, blocked, Held::kShared);
   }
 }
 
-// The state that a lock takes once it is held; before, the target counts as locked already.
+// Returns the state for a lock of this type and assertion.
 Held held_by(int lock_type, int assertion) {
   require(lock_type == MPI_LOCK_EXCLUSIVE || lock_type == MPI_LOCK_SHARED,
           MPI_ERR_LOCKTYPE,
@@ -175,7 +184,7 @@ void Win_fence(int assertion, MPI_Win win) {
 
 // --- Post, start, complete, wait -----------------------------------------------------------------
 
-// MPI_MODE_NOCHECK changes nothing: the messages are sent and awaited all the same.
+// MPI_MODE_NOCHECK changes nothing here: messages are still sent and awaited.
 void Win_post(MPI_Group group, int assertion, MPI_Win win) {
   const auto window = window_of(win);
   check_assertion(assertion, MPI_MODE_NOCHECK | MPI_MODE_NOSTORE | MPI_MODE_NOPUT);
@@ -200,7 +209,7 @@ void Win_start(MPI_Group group, int assertion, MPI_Win win) {
     window->epochs.started.emplace();
   }
   try {
-    Exposure posts = receive_marks(*window, targets, kPosted);
+    PendingMarks posts = receive_marks(*window, targets, kPosted);
     wait_for(posts);
   } catch (...) {
     const std::lock_guard lock(window->epochs.mutex);
@@ -224,7 +233,7 @@ void Win_complete(MPI_Win win) {
 }
 void Win_wait(MPI_Win win) {
   const auto window = window_of(win);
-  std::optional<Exposure> posted;
+  std::optional<PendingMarks> posted;
   {
     const std::lock_guard lock(window->epochs.mutex);
     require(window->epochs.posted.has_value(), MPI_ERR_RMA_SYNC, "MPI_Win_post was not called");
@@ -238,8 +247,8 @@ void Win_test(MPI_Win win, int* flag) {
   {
     const std::lock_guard lock(window->epochs.mutex);
     require(window->epochs.posted.has_value(), MPI_ERR_RMA_SYNC, "MPI_Win_post was not called");
-    auto& ends = window->epochs.posted->ends;
-    *flag = std::all_of(ends.begin(), ends.end(), [](Work& work) { return work.test(); });
+    auto& marks = window->epochs.posted->marks;
+    *flag = std::all_of(marks.begin(), marks.end(), [](Work& work) { return work.test(); });
   }
   if (*flag) Win_wait(win);
 }
@@ -319,7 +328,8 @@ void Win_flush(int rank, MPI_Win win) { flush(win, rank); }
 void Win_flush_all(MPI_Win win) { flush(win, std::nullopt); }
 void Win_flush_local(int rank, MPI_Win win) { flush(win, rank); }
 void Win_flush_local_all(MPI_Win win) { flush(win, std::nullopt); }
-// Programs that wait for another rank's store call it in a loop, which ends if that rank dies.
+// Programs call it in a loop to wait for another rank's store. So it throws if a rank of the window
+// has died.
 void Win_sync(MPI_Win win) {
   const auto window = window_of(win);
   order_memory();

@@ -2,13 +2,13 @@
 //
 // Each target has these words in the region of its window:
 //
-//     | exclusive       | the rank that holds the lock alone, plus one; 0: none
+//     | exclusive       | the rank that holds the exclusive lock, plus one; 0: none
 //     | accumulating    | the rank that changes memory by an operator, plus one; 0: none
-//     | shared[ranks]   | 1 for each rank that holds the lock with others
+//     | shared[ranks]   | 1 for each rank that holds the shared lock
 //
-// A rank that locks alone first takes `exclusive`, then waits until no rank has the lock with
-// others. One that locks with others sets its mark first and looks at `exclusive` afterwards, so at
-// least one of the two sees the other.
+// A rank that locks exclusively first takes `exclusive`, then waits until all `shared` words are 0.
+// A rank that locks shared first sets its word, then looks at `exclusive`. So at least one of the
+// two sees the other.
 #pragma once
 
 #include <atomic>
@@ -20,11 +20,19 @@
 
 namespace hocket::mpi {
 
-// Called again and again by a waiter. It throws if a rank of the window has died.
+// The lock that a rank holds on a target.
+enum class Held : std::uint8_t {
+  kNothing,
+  kShared,
+  kExclusive,
+  kUnchecked,  // with MPI_MODE_NOCHECK: the lock was not acquired
+};
+
+// A waiter calls this repeatedly. It throws if a rank of the window has died.
 using Check = std::function<void()>;
 
-// Waits until `has_come` returns true. Gives the processor away early, as what it waits for may
-// take long.
+// Waits until `has_come` returns true. Yields the processor early, because waits for locks may be
+// long.
 template <typename F>
 void await(const Check& check, F has_come) {
   constexpr int kSpins = 100, kYields = 200;
@@ -46,13 +54,16 @@ class TargetLocks {
   TargetLocks(std::byte* words, int ranks) noexcept : words_(words), ranks_(ranks) {}
 
   void lock_exclusive(int self, const Check& check) const;
-  void unlock_exclusive() const noexcept;
-  // Returns false if another rank has the lock alone.
+  // Returns false if another rank has the exclusive lock.
   bool try_lock_shared(int self) const noexcept;
-  void unlock_shared(int self) const noexcept;
-  bool is_exclusive() const noexcept;
+  void unlock(int self, Held kind) const noexcept;
 
-  // A rank changes the target's memory by an operator only between these.
+  // The two steps of an exclusive lock. The first returns false if another rank has made it
+  // already.
+  bool try_keep_out(int self) const noexcept;
+  bool is_shared() const noexcept;
+
+  // A rank changes the target's memory by an operator only between these two calls.
   void begin_accumulate(int self, const Check& check) const;
   void end_accumulate() const noexcept;
 
@@ -63,6 +74,20 @@ class TargetLocks {
 
   std::byte* words_;
   int ranks_;
+};
+
+// A resource: the right of one rank to change a target's memory by operators.
+class AccumulateTurn {
+ public:
+  AccumulateTurn(TargetLocks locks, int self, const Check& check) : locks_(locks) {
+    locks_.begin_accumulate(self, check);
+  }
+  ~AccumulateTurn() { locks_.end_accumulate(); }
+  AccumulateTurn(const AccumulateTurn&) = delete;
+  AccumulateTurn& operator=(const AccumulateTurn&) = delete;
+
+ private:
+  TargetLocks locks_;
 };
 
 }  // namespace hocket::mpi

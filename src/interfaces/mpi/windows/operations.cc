@@ -1,17 +1,18 @@
-// Reading, writing and combining memory of other ranks. Each call has done all of it when it
-// returns, at the target as well, so requests of these calls have ended already.
+// Reading, writing and combining memory of other ranks. Each call is complete at the target when it
+// returns, so the requests of the MPI_R... forms have already ended.
 #include <cstring>
 
 #include "interfaces/mpi/buffers.h"
 #include "interfaces/mpi/collectives/operators.h"
 #include "interfaces/mpi/entry.h"
+#include "interfaces/mpi/windows/access.h"
 #include "interfaces/mpi/windows/piece.h"
 #include "mpi_calls.h"
 
 namespace hocket::mpi {
 namespace {
 
-// The sides of a call, as the program gives them. Values.
+// The arguments of a call for the origin and for the target. Values.
 struct AtOrigin {
   const void* buffer;
   MPI_Count count;
@@ -50,31 +51,17 @@ void require_same_bytes(std::int64_t origin, const TargetPiece& target) {
            std::to_string(target.bytes()) + " at the target");
 }
 
-// A resource: the right of one rank to change a target's memory by operators.
-class Accumulating {
- public:
-  Accumulating(Window& window, int target) : locks_(window.locks(target)) {
-    locks_.begin_accumulate(window.comm->rank, window.check());
-  }
-  ~Accumulating() { locks_.end_accumulate(); }
-  Accumulating(const Accumulating&) = delete;
-  Accumulating& operator=(const Accumulating&) = delete;
-
- private:
-  TargetLocks locks_;
-};
-
-// A few packed bytes, mostly of one number. A resource.
+// Memory for packed bytes, of which up to 64 need no allocation. A resource.
 class Scratch {
  public:
   explicit Scratch(std::size_t bytes) {
-    if (bytes > sizeof near_) far_.resize(bytes);
+    if (bytes > sizeof inline_) heap_.resize(bytes);
   }
-  std::byte* data() noexcept { return far_.empty() ? near_ : far_.data(); }
+  std::byte* data() noexcept { return heap_.empty() ? inline_ : heap_.data(); }
 
  private:
-  alignas(16) std::byte near_[64];
-  Bytes far_;
+  alignas(16) std::byte inline_[64];
+  Bytes heap_;
 };
 
 void put(const AtOrigin& from, const AtTarget& at, MPI_Win win) {
@@ -96,17 +83,24 @@ void get(const AtResult& to, const AtTarget& at, MPI_Win win) {
   space.take(static_cast<std::uint64_t>(space.bytes));
 }
 
-// `result`: where the target's old bytes go; null: nowhere. `sent` has nothing for MPI_NO_OP.
+// Combines the sent elements with the target's. `result` gets the target's old bytes, if it is not
+// null. `sent` is empty for MPI_NO_OP.
 void combine(
     Window& window, const Sent& sent, const TargetPiece& target, MPI_Op op, const Space* result) {
   op_of(op);
   if (target.bytes() == 0) return;
   require_defined(op, target.type());
   const auto bytes = static_cast<std::size_t>(target.bytes());
+  if (target.is_remote()) {
+    const std::span<const std::byte> from(sent.data, op == MPI_NO_OP ? 0 : bytes);
+    const std::span<std::byte> before =
+        result == nullptr ? std::span<std::byte>() : std::span(result->data, bytes);
+    return combine_remote(window, target.rank(), target.runs(), from, op, target.type(), before);
+  }
   std::byte* const in_place = target.in_place();
   Scratch scratch(in_place == nullptr ? bytes : 0);
   std::byte* const old = in_place == nullptr ? scratch.data() : in_place;
-  const Accumulating turn(window, target.rank());
+  const AccumulateTurn turn(window.locks(target.rank()), window.comm->rank, window.check());
   if (in_place == nullptr) target.read(old);
   if (result != nullptr) std::memcpy(result->data, old, bytes);
   if (op == MPI_NO_OP) return;
@@ -143,7 +137,7 @@ void require_predefined(MPI_Datatype type) {
   require(type_of(type).is_predefined(), MPI_ERR_TYPE, "datatype is not one of MPI's");
 }
 
-// Comparing bytes is right for these types alone.
+// Throws unless the elements can be compared byte by byte.
 void require_comparable(MPI_Datatype type) {
   require_predefined(type);
   switch (facts_of(*type_of(type).element_kind()).operand) {
@@ -249,8 +243,16 @@ void Compare_and_swap(const void* origin_addr,
   const Sent expected = outgoing(compare_addr, 1, type_of(datatype));
   const Space space = incoming(result_addr, 1, datatype);
   const auto bytes = static_cast<std::size_t>(target.bytes());
+  if (target.is_remote()) {
+    return swap_remote(*window,
+                       target_rank,
+                       target.runs(),
+                       {expected.data, bytes},
+                       {fresh.data, bytes},
+                       {space.data, bytes});
+  }
   Scratch old(bytes);
-  const Accumulating turn(*window, target_rank);
+  const AccumulateTurn turn(window->locks(target_rank), window->comm->rank, window->check());
   target.read(old.data());
   if (std::memcmp(old.data(), expected.data, bytes) == 0) target.write(fresh.data);
   std::memcpy(space.data, old.data(), bytes);

@@ -51,7 +51,7 @@ int read_process(int pid, const std::vector<RemoteRun>& runs, std::byte* to) noe
 }
 int write_process(int pid, const std::vector<RemoteRun>& runs, const std::byte* from) noexcept {
   return copy_all(runs,
-                  const_cast<std::byte*>(from),  // NOLINT: it is read alone
+                  const_cast<std::byte*>(from),  // NOLINT: it is only read
                   [pid](const iovec& local, const iovec* remote, std::size_t count) {
                     return ::process_vm_writev(pid, &local, 1, remote, count, 0);
                   });

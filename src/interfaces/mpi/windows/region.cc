@@ -9,6 +9,7 @@
 #include <string>
 #include <system_error>
 
+#include "interfaces/mpi/collectives/agreement.h"
 #include "interfaces/mpi/communicators.h"
 #include "interfaces/mpi/failure.h"
 #include "interfaces/mpi/files/descriptor.h"
@@ -16,8 +17,9 @@
 namespace hocket::mpi {
 namespace {
 
-// The place at which the other ranks find the memory of rank 0. The numbers of a process and of a
-// descriptor may mean another file, so they compare the file's own numbers.
+// Tells the other ranks how to open rank 0's memory: by a descriptor of rank 0's process. Numbers
+// of processes and descriptors may be reused for another file, so device and inode are compared,
+// too.
 struct Place {
   std::int64_t error = 0;
   std::int64_t pid = 0, fd = -1;
@@ -29,7 +31,7 @@ struct Place {
        "cannot share the memory of a window: " + std::generic_category().message(error));
 }
 
-// Some systems require the second flag (sysctl vm.memfd_noexec). Kernels before 6.3 do not know it.
+// Some systems require MFD_NOEXEC_SEAL (sysctl vm.memfd_noexec). Kernels before 6.3 refuse it.
 int make_memfd() {
   constexpr unsigned kNoExecSeal = 8;
   const int made = ::memfd_create("hocket-window", MFD_CLOEXEC | kNoExecSeal);

@@ -1,14 +1,16 @@
-// Making windows, and what they hold beside memory.
+// Making windows, and their attributes and names.
 #include "interfaces/mpi/windows/window.h"
 
 #include <unistd.h>
 
 #include <chrono>
 
+#include "interfaces/mpi/collectives/agreement.h"
 #include "interfaces/mpi/communicators.h"
 #include "interfaces/mpi/entry.h"
 #include "interfaces/mpi/types/result.h"
 #include "interfaces/mpi/windows/process_memory.h"
+#include "interfaces/mpi/windows/service.h"
 #include "mpi_calls.h"
 
 namespace hocket::mpi {
@@ -36,30 +38,37 @@ std::int64_t words_bytes(int ranks, bool is_dynamic) {
 }
 
 std::byte* words_of(const Window& window, int target) {
-  return window.region.data() + target * words_bytes(window.ranks(), window.is_dynamic());
+  return window.region.data() +
+         window.member(target).place * words_bytes(window.ranks(), window.is_dynamic());
 }
 
 }  // namespace
+
+Window::Window() = default;
+Window::~Window() = default;
 
 TargetLocks Window::locks(int target) const noexcept { return {words_of(*this, target), ranks()}; }
 AttachedMemory Window::attached(int target) const noexcept {
   return AttachedMemory(words_of(*this, target) + TargetLocks::bytes(ranks()));
 }
 
-// A look for a message from any rank fails if one has died. No rank sends any with this tag.
-void Window::check_members() {
-  constexpr int kNoMessages = 9;
-  if (ranks() == 1) return;
-  const std::unique_lock lock(comm->starting, std::try_to_lock);
+// Probing for a message from any rank throws if a rank has died. No message has this tag.
+void check_members(Comm& comm) {
+  constexpr int kNoMessages = std::numeric_limits<int>::max();
+  if (comm.size() == 1) return;
+  const std::unique_lock lock(comm.starting, std::try_to_lock);
   if (!lock) return;
-  static_cast<void>(comm->net->probe_now(kAnySource, {.tag = kNoMessages}));
+  static_cast<void>(comm.net->probe_now(kAnySource, {.tag = kNoMessages}));
+}
+Check Window::check() {
+  return [this] { check_members(*comm); };
 }
 void Window::look_at_members() {
   if (ranks() == 1) return;
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
   const auto now = std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
   if (now - last_check.load(std::memory_order_relaxed) < kCheckNs) return;
-  check_members();
+  check_members(*comm);
   last_check.store(now, std::memory_order_relaxed);
 }
 
@@ -82,7 +91,7 @@ void check_target(const Window& window, int rank) {
 
 namespace {
 
-// The memory that a rank wants to bring or to have.
+// The memory that a rank passes to a window, or lets the window allocate.
 struct Wanted {
   int flavor;
   void* base = nullptr;
@@ -90,10 +99,11 @@ struct Wanted {
   std::int64_t disp_unit = 1;
 };
 
-// A rank's part in making a window, which it tells the others.
+// The facts about its memory that each rank sends to the others when a window is made.
 struct Told {
   std::int32_t refused = MPI_SUCCESS;
-  std::int32_t has_gaps = 0;  // its memory needs not follow that of the rank before it
+  std::int32_t flavor = 0;
+  std::int32_t has_gaps = 0;  // 1: its part need not follow the part of the rank before it
   std::int64_t pid = 0, size = 0, disp_unit = 1;
   std::uint64_t base = 0;
   std::uint64_t proof = 0, proof_at = 0;
@@ -101,6 +111,19 @@ struct Told {
 
 bool allocates(int flavor) {
   return flavor == MPI_WIN_FLAVOR_ALLOCATE || flavor == MPI_WIN_FLAVOR_SHARED;
+}
+
+const char* maker_of(int flavor) {
+  switch (flavor) {
+    case MPI_WIN_FLAVOR_CREATE:
+      return "MPI_Win_create";
+    case MPI_WIN_FLAVOR_ALLOCATE:
+      return "MPI_Win_allocate";
+    case MPI_WIN_FLAVOR_SHARED:
+      return "MPI_Win_allocate_shared";
+    default:
+      return "MPI_Win_create_dynamic";
+  }
 }
 
 void check_wanted(const Wanted& wanted) {
@@ -128,6 +151,7 @@ std::vector<Told> tell_all(Window& window, const Wanted& wanted, MPI_Info info) 
     code = failure.code;
   }
   own.refused = class_of(code);
+  own.flavor = wanted.flavor;
   const std::string* const gaps = window.info->find("alloc_shared_noncontig");
   own.has_gaps = wanted.flavor != MPI_WIN_FLAVOR_SHARED || (gaps != nullptr && *gaps == "true");
   std::vector<Told> all(static_cast<std::size_t>(window.ranks()));
@@ -135,50 +159,85 @@ std::vector<Told> tell_all(Window& window, const Wanted& wanted, MPI_Info info) 
                                ArrayView(all.data(), all.size() * sizeof own, DType::kUInt8));
   if (code != MPI_SUCCESS) throw Failure{code};
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].flavor != all[0].flavor) {
+      fail(MPI_ERR_NOT_SAME,
+           "rank " + std::to_string(rank) + " called " + maker_of(all[rank].flavor) +
+               ", and rank 0 " + maker_of(all[0].flavor));
+    }
     if (all[rank].refused == MPI_SUCCESS) continue;
     fail(all[rank].refused, "rank " + std::to_string(rank) + " refused the call's arguments");
   }
   return all;
 }
 
-// Maps the region, in which the parts follow the words. In a shared window a part begins where the
-// one before it ends, unless all ranks allow gaps.
+// Maps the region of this host, in which the parts follow the words. In a shared window a part
+// begins where the one before it ends, unless all ranks allow gaps.
 void map_region(Window& window, const std::vector<Told>& told) {
   bool has_gaps = true;
   for (const Told& one : told) has_gaps = has_gaps && one.has_gaps != 0;
   std::optional<std::int64_t> end =
-      rounded(window.ranks() * words_bytes(window.ranks(), window.is_dynamic()));
-  std::vector<std::int64_t> begins;
-  for (const Told& one : told) {
-    begins.push_back(end.value_or(0));
-    if (!allocates(window.flavor) || !end) continue;
-    end = checked_add(*end, one.size);
+      rounded(window.here->size() * words_bytes(window.ranks(), window.is_dynamic()));
+  std::vector<std::int64_t> begins(told.size());
+  for (std::size_t rank = 0; rank < told.size(); ++rank) {
+    begins[rank] = end.value_or(0);
+    if (!allocates(window.flavor) || window.members[rank].place < 0 || !end) continue;
+    end = checked_add(*end, told[rank].size);
     if (end) end = checked_add(*end, has_gaps ? rounded(*end) - *end : 0);
     if (end && *end > std::numeric_limits<std::int64_t>::max() - kPage) end.reset();
   }
-  if (!end) fail(MPI_ERR_SIZE, "the ranks want more memory than any host has");
-  window.region = Region(*window.comm, *end);
+  agree(*window.comm, [&] {
+    if (!end) fail(MPI_ERR_SIZE, "the ranks want more memory than any host has");
+    window.region = Region(*window.here, *end);
+  });
   if (!allocates(window.flavor)) return;
   for (std::size_t rank = 0; rank < told.size(); ++rank) {
-    window.members[rank].mapped = window.region.data() + begins[rank];
+    WindowMember& member = window.members[rank];
+    if (member.place >= 0) member.mapped = window.region.data() + begins[rank];
   }
 }
 
-// A process number means another process where the spaces of numbers differ, so the ranks read a
-// number of each other.
-void require_reach(Window& window, const std::vector<Told>& told) {
-  agree(*window.comm, [&] {
-    for (const Told& one : told) {
-      std::uint64_t found = 0;
-      const int error = read_process(static_cast<int>(one.pid),
-                                     {{one.proof_at, sizeof found}},
-                                     reinterpret_cast<std::byte*>(&found));
-      require(error == 0 && found == one.proof,
-              MPI_ERR_UNSUPPORTED_OPERATION,
-              "the system does not let the ranks reach each other's memory; MPI_Win_allocate needs "
-              "no such permission");
+// Returns whether the kernel lets this process use the memory of another one. It reads a random
+// number there, because a pid may name a different process in another pid namespace.
+bool can_reach(const Told& other) {
+  std::uint64_t found = 0;
+  const int pid = static_cast<int>(other.pid);
+  const Runs proof{{other.proof_at, sizeof found}};
+  auto* const bytes = reinterpret_cast<std::byte*>(&found);
+  return read_process(pid, proof, bytes) == 0 && found == other.proof &&
+         write_process(pid, proof, bytes) == 0;
+}
+
+// Finds how this process reaches each member's memory. Returns whether it needs the service of a
+// member.
+bool find_reach(Window& window, const std::vector<Told>& told) {
+  bool needs_service = false;
+  for (std::size_t rank = 0; rank < told.size(); ++rank) {
+    WindowMember& member = window.members[rank];
+    if (member.mapped != nullptr) {
+      member.reach = Reach::kMapped;
+    } else if (member.place >= 0 && can_reach(told[rank])) {
+      member.reach = Reach::kByKernel;
     }
-  });
+    needs_service = needs_service || member.reach == Reach::kByService;
+  }
+  return needs_service;
+}
+
+bool any_of(Comm& comm, bool holds) {
+  std::int32_t of_any = holds;
+  comm.net->all_reduce(ArrayView(&of_any, 1, DType::kInt32), {.op = ReduceOp::kMax});
+  return of_any != 0;
+}
+
+void start_service(Window& window) {
+  window.requests = duplicate(*window.comm);
+  const WindowMember& self = window.member(window.comm->rank);
+  std::uint64_t base = reinterpret_cast<std::uintptr_t>(self.mapped);
+  std::vector<std::uint64_t> bases(window.members.size());
+  window.comm->net->all_gather(ConstArrayView(&base, 1, DType::kUInt64),
+                               ArrayView(bases.data(), bases.size(), DType::kUInt64));
+  for (std::size_t rank = 0; rank < bases.size(); ++rank) window.members[rank].base = bases[rank];
+  window.service = std::make_unique<AccessService>(window);
 }
 
 std::shared_ptr<Window> make(const Wanted& wanted, MPI_Info info, MPI_Comm comm) {
@@ -187,28 +246,34 @@ std::shared_ptr<Window> make(const Wanted& wanted, MPI_Info info, MPI_Comm comm)
   auto made = std::make_shared<Window>();
   Window& window = *made;
   window.comm = duplicate(of);
-  require(is_on_one_host(*window.comm),
-          MPI_ERR_UNSUPPORTED_OPERATION,
-          "a window needs all of its ranks on one host; MPI_Comm_split_type makes such "
-          "communicators");
+  const auto hosts = window.comm->net->hosts();
+  const int host = hosts[static_cast<std::size_t>(window.comm->rank)];
+  const bool spans = !is_on_one_host(*window.comm);
   window.flavor = wanted.flavor;
   window.errhandler = process().errhandlers.share(MPI_ERRORS_ARE_FATAL);
   window.proof =
       static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) ^
       reinterpret_cast<std::uintptr_t>(&window) << 16;
   const std::vector<Told> told = tell_all(window, wanted, info);
-  for (const Told& one : told) {
-    window.members.push_back({.pid = static_cast<int>(one.pid),
+  require(!spans || wanted.flavor != MPI_WIN_FLAVOR_SHARED,
+          MPI_ERR_RMA_SHARED,
+          "a shared window needs all of its ranks on one host; MPI_Comm_split_type makes such "
+          "communicators");
+  window.here = spans ? split(*window.comm, host, window.comm->rank) : window.comm;
+  int next_place = 0;
+  for (std::size_t rank = 0; rank < told.size(); ++rank) {
+    const Told& one = told[rank];
+    window.members.push_back({.place = hosts[rank] == host ? next_place++ : -1,
+                              .pid = static_cast<int>(one.pid),
                               .size = one.size,
                               .disp_unit = static_cast<int>(one.disp_unit),
                               .base = static_cast<std::uintptr_t>(one.base)});
   }
   window.epochs.held.resize(told.size(), Held::kNothing);
   map_region(window, told);
-  if (!allocates(wanted.flavor) && told.size() > 1) require_reach(window, told);
-
   WindowMember& self = window.members[static_cast<std::size_t>(window.comm->rank)];
   if (!allocates(wanted.flavor)) self.mapped = reinterpret_cast<std::byte*>(self.base);
+  if (any_of(*window.comm, find_reach(window, told))) start_service(window);
   window.base = self.mapped;
   window.size = wanted.size;
   window.disp_unit = self.disp_unit;
@@ -259,6 +324,7 @@ void Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
 void Win_free(MPI_Win* win) {
   const auto window = window_of(*win);
   agree(*window->comm, [&] { require_no_epoch(*window); });
+  window->service.reset();
   delete_attributes(*window);
   windows().remove(*win);
   *win = MPI_WIN_NULL;
@@ -293,7 +359,7 @@ void Win_detach(MPI_Win win, const void* base) {
 void Win_shared_query(MPI_Win win, int rank, MPI_Aint* size, CountOut disp_unit, void* baseptr) {
   const auto window = window_of(win);
   require(!window->is_dynamic(), MPI_ERR_RMA_FLAVOR, "win is a dynamic window");
-  if (rank == MPI_PROC_NULL) {  // the first rank that has memory
+  if (rank == MPI_PROC_NULL) {  // stands for the first rank that has memory
     rank = 0;
     while (rank + 1 < window->ranks() && window->member(rank).size == 0) ++rank;
   }
@@ -305,7 +371,7 @@ void Win_shared_query(MPI_Win win, int rank, MPI_Aint* size, CountOut disp_unit,
   *static_cast<void**>(baseptr) = of.mapped;
 }
 
-// --- What a window has beside memory -------------------------------------------------------------
+// --- Other properties of a window ----------------------------------------------------------------
 
 void Win_get_group(MPI_Win win, MPI_Group* group) {
   *group = process().groups.add(std::make_shared<Group>(*window_of(win)->comm->local));

@@ -12,19 +12,13 @@
 #include "hocket/error.h"
 #include "membership/rendezvous/address.h"
 #include "membership/rendezvous/launchers/launchers.h"
+#include "membership/rendezvous/store/request.h"
 
 namespace hocket {
 namespace {
 
+using rendezvous::kMostRanks;
 using rendezvous::LaunchPlace;
-
-bool trusts_network() {
-  const auto text = base::environment("HOCKET_TRUST_NETWORK");
-  if (!text || *text == "0") return false;
-  if (*text == "1") return true;
-  throw InvalidArgument(
-      fmt::format("HOCKET_TRUST_NETWORK={} is neither 1 nor 0; correct or unset it", *text));
-}
 
 LaunchPlace place_from_options(const InitOptions& options) {
   if (!options.rank || !options.size) {
@@ -35,6 +29,12 @@ LaunchPlace place_from_options(const InitOptions& options) {
   if (*options.size < 1 || *options.rank < 0 || *options.rank >= *options.size) {
     throw InvalidArgument(fmt::format(
         "init was given rank {} of {}; ranks go from 0 to size - 1", *options.rank, *options.size));
+  }
+  if (*options.size > kMostRanks) {
+    throw InvalidArgument(fmt::format("init was given rank {} of {}, and at most {} ranks can meet",
+                                      *options.rank,
+                                      *options.size,
+                                      kMostRanks));
   }
   return {.launcher = "explicit",
           .rank_variable = "rank",
@@ -48,8 +48,8 @@ LaunchPlace find_place(const InitOptions& options) {
   return rendezvous::place_from_launcher().value_or(LaunchPlace{.launcher = "single process"});
 }
 
-// The abstract AF_UNIX name under which ranks of one host and user meet. Any user could take the
-// name, so both ends check the other's user.
+// Returns the abstract AF_UNIX name under which ranks of one host and user meet. Any user could
+// take the name, so both ends check the user of the other.
 std::string unix_meeting(std::string_view what) {
   constexpr std::size_t kLong = 64;
   return what.size() <= kLong
@@ -57,7 +57,8 @@ std::string unix_meeting(std::string_view what) {
              : fmt::format("unix:hocket-{}-{:016x}", ::geteuid(), base::hash_of(what));
 }
 
-// The address at which ranks meet when one was given.
+// Returns the address at which ranks meet, from the text that the user or the launcher gave.
+// Without a key, ranks at a loopback address meet on AF_UNIX instead.
 std::string meeting_at(const std::string& text, std::string_view what, const LaunchInfo& launch) {
   const auto address = rendezvous::parse_address(text, what);
   const auto* tcp = std::get_if<os::HostPort>(&address);
@@ -70,8 +71,9 @@ std::string meeting_at(const std::string& text, std::string_view what, const Lau
   return has_no_key && os::is_loopback(tcp->host) ? unix_meeting(std::to_string(tcp->port)) : text;
 }
 
-// The address at which ranks meet when none was given. It is rank 0's address from the launcher, if
-// there is a key and ranks may be on several hosts. It is on this host, if all ranks are here.
+// Returns the address at which ranks meet if none was given. If ranks may be on several hosts, and
+// there is a key, it is the address of rank 0 that the launcher names. If all ranks are on this
+// host, it is an AF_UNIX name.
 std::string default_meeting(const LaunchPlace& place, const LaunchInfo& launch) {
   const bool is_trusted = launch.key || launch.trust_network;
   const bool may_span = place.local_rank < 0 || place.local_size < place.size;
@@ -109,7 +111,8 @@ std::string door_address(const std::string& job) {
 }
 
 LaunchInfo rendezvous::newcomer(const InitOptions& options, const std::string& door) {
-  LaunchInfo launch{.key = find_key(options, {}), .trust_network = trusts_network()};
+  LaunchInfo launch{.key = find_key(options, {}),
+                    .trust_network = base::environment_switch("HOCKET_TRUST_NETWORK")};
   launch.door = meeting_at(door_address(door), "the door's address", launch);
   return launch;
 }
@@ -143,15 +146,15 @@ LaunchInfo detect_launch(const InitOptions& options) {
                     .launcher = place.launcher,
                     .job = base::environment("HOCKET_JOB").value_or(place.job),
                     .epoch = place.epoch,
-                    .trust_network = trusts_network()};
+                    .trust_network = base::environment_switch("HOCKET_TRUST_NETWORK")};
   if (launch.size == 1) {
     launch.local_rank = 0;
     launch.local_size = 1;
     return launch;
   }
-  // Jobs with the same address are distinguished by their launchers' names for them. Hydra has no
-  // name that every rank is sure to find.
-  // torchrun's is the number of a port, which other jobs may have been given.
+  // If all ranks are on this host, the launcher's name for the job distinguishes the job from
+  // others at the same address. Two launchers have no such name. Ranks of Hydra may not find it.
+  // That of torchrun is the number of a port, which another job may have been given too.
   const bool all_are_here =
       place.local_size == place.size && place.launcher != "MPICH" && place.launcher != "torchrun";
   if (launch.job.empty() && all_are_here) launch.job = place.meeting;

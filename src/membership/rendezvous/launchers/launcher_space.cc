@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <vector>
 
 #include "foundation/base/config.h"
@@ -11,19 +12,14 @@
 namespace hocket::rendezvous {
 namespace {
 
-// Values are bounded, and go as hexadecimal digits.
+// The number of bytes in one value of the space. A value has at most 1000 characters, and a byte
+// takes two.
 constexpr std::size_t kBytesAValue = 400;
 
 std::string digits_of(std::span<const std::byte> bytes) {
   std::string text;
   for (const std::byte each : bytes) text += fmt::format("{:02x}", static_cast<unsigned>(each));
   return text;
-}
-
-std::uint8_t value_of(char digit) {
-  if (digit >= '0' && digit <= '9') return static_cast<std::uint8_t>(digit - '0');
-  if (digit >= 'a' && digit <= 'f') return static_cast<std::uint8_t>(digit - 'a' + 10);
-  throw RendezvousError("the launcher's process manager gave back another value than was put");
 }
 
 void read_digits(const std::string& text, std::span<std::byte> bytes) {
@@ -35,11 +31,17 @@ void read_digits(const std::string& text, std::span<std::byte> bytes) {
         2 * bytes.size()));
   }
   for (std::size_t i = 0; i < bytes.size(); ++i) {
-    bytes[i] = static_cast<std::byte>(value_of(text[2 * i]) << 4 | value_of(text[2 * i + 1]));
+    const char* const digits = text.data() + 2 * i;
+    std::uint8_t value = 0;
+    if (std::from_chars(digits, digits + 2, value, 16).ptr != digits + 2) {
+      throw RendezvousError("the launcher's process manager gave back another value than was put");
+    }
+    bytes[i] = std::byte{value};
   }
 }
 
-// Every call uses new keys, as a value cannot be put twice.
+// A bootstrap over a launcher's key-value space. A key can be put only once, so each call uses new
+// keys.
 class SpaceBootstrap final : public Bootstrap {
  public:
   SpaceBootstrap(std::unique_ptr<LauncherSpace> space, const LaunchPlace& place)

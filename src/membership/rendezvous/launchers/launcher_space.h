@@ -1,5 +1,5 @@
-// The key-value space that MPI's launchers offer their processes. Ranks on several hosts use it to
-// exchange an address and a key before they have met.
+// The key-value space that launchers of MPI offer their processes. Ranks on several hosts use it to
+// exchange an address and a key before they meet.
 #pragma once
 
 #include <memory>
@@ -11,33 +11,33 @@
 
 namespace hocket::rendezvous {
 
-// A resource; abstract. One thread. Keys and values are words without spaces, of at most 60 and
-// 1000 characters. Failures are RendezvousErrors.
+// A key-value space. A resource, and an abstract class. One thread uses it. Keys are words of at
+// most 60 characters, and values are words of at most 1000. Failures are RendezvousErrors.
 class LauncherSpace {
  public:
   virtual ~LauncherSpace() = default;
   virtual void put(const std::string& key, const std::string& value) = 0;
-  // Makes all values that ranks have put available to all. Collective; waits for all.
+  // Makes all values that ranks have put available to all ranks. Collective: waits for all ranks.
   virtual void fence() = 0;
   virtual std::string get(int rank, const std::string& key) = 0;
 };
 
-// Hydra's, also spoken by Slurm: PMI 1 over the descriptor PMI_FD. Null if there is none.
+// Opens the space of Hydra or Slurm: PMI 1 over the descriptor PMI_FD. Null if there is none.
 std::unique_ptr<LauncherSpace> open_pmi_space();
-// Open MPI's, also spoken by Slurm: PMIx by its library. Null if the launcher has none, or the
-// library is not installed.
+// Opens the space of Open MPI or Slurm: PMIx, through its library. Null if the launcher has none,
+// or if the library is not installed.
 std::unique_ptr<LauncherSpace> open_pmix_space();
 
-// A bootstrap by such a space, for the ranks of `place`.
+// Makes a bootstrap over `space`, for the ranks of `place`.
 std::unique_ptr<Bootstrap> make_space_bootstrap(std::unique_ptr<LauncherSpace> space,
                                                 const LaunchPlace& place);
 
-// A job that a launcher of MPI has started on several hosts, and the bootstrap of its ranks. Absent
-// if options or variables say how to meet, if all ranks are on this host, or if the launcher has no
-// such space.
+// A job that a launcher of MPI has started on several hosts, and a bootstrap for its ranks.
+// `bootstrap` is null in three cases: options or variables already say how to meet, all ranks are
+// on this host, or the launcher has no key-value space.
 struct LauncherMeeting {
   std::string launcher;
-  std::unique_ptr<Bootstrap> bootstrap;  // null: absent
+  std::unique_ptr<Bootstrap> bootstrap;
 };
 LauncherMeeting find_launcher_meeting(const InitOptions& options);
 

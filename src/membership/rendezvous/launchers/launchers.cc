@@ -10,18 +10,17 @@
 #include "foundation/os/sockets/peer_credentials.h"
 #include "foundation/os/sockets/socket.h"
 #include "hocket/error.h"
+#include "membership/rendezvous/store/request.h"
 
 namespace hocket::rendezvous {
 namespace {
 
-constexpr int kMaxRanks = 1 << 20;
-
-std::optional<int> integer(const char* name, int low = 0, int high = kMaxRanks) {
+std::optional<int> integer(const char* name, int low = 0, int high = kMostRanks) {
   const auto value = base::environment_integer(name, low, high);
   return value ? std::optional<int>(static_cast<int>(*value)) : std::nullopt;
 }
 
-// Names of a launcher's variables; null where it has none of the kind.
+// The names of a launcher's variables. Null: the launcher has no such variable.
 struct Names {
   const char* launcher;
   const char* rank;
@@ -55,34 +54,42 @@ std::optional<LaunchPlace> read_place(const Names& names) {
   if (names.local_size != nullptr) place.local_size = integer(names.local_size, 1).value_or(-1);
   if (place.local_size >= 0) {
     require_below(names.local_rank, place.local_rank, names.local_size, place.local_size);
-    require_below(names.local_size, place.local_size - 1, names.size, place.size);
+    if (place.local_size > place.size) {
+      throw InvalidArgument(fmt::format("{}={} must be at most {}={}; they contradict each other",
+                                        names.local_size,
+                                        place.local_size,
+                                        names.size,
+                                        place.size));
+    }
   }
   return place;
 }
 
-// True for addresses that are certainly this host's: no name server is asked.
+// Returns whether a host name is certainly that of this host. It asks no name server.
 bool is_this_host(const std::string& host) {
   char name[256] = {};
   if (::gethostname(name, sizeof name - 1) == 0 && host == name) return true;
   return os::is_loopback(host);
 }
 
-// Hydra's proxy starts all ranks of a job on one host and holds the other end of their PMI_FD,
-// however many shells are in between.
+// Returns the pid of Hydra's proxy, which starts all ranks of a job on one host. The proxy has the
+// other end of the ranks' PMI_FD, even if shells are in between. Without PMI_FD, returns the
+// parent's pid.
 pid_t hydra_proxy() {
   if (const auto fd = integer("PMI_FD")) {
     try {
       const pid_t pid = os::peer_credentials(*fd).pid;
       if (pid > 0) return pid;
     } catch (const SystemError&) {
-      // Closed on the way here, or no socket.
+      // PMI_FD is closed, or is not a socket.
     }
   }
   return ::getppid();
 }
 
-// A job that another launcher started within one of `hocket run`'s ranks has that rank's variables
-// too. HOCKET_WITHIN names the launchers' variables that `hocket run` was itself started with.
+// Throws if another launcher has started this process within a rank of `hocket run`. The process
+// inherits the variables of that rank, but is no rank itself. The other launcher's variables show
+// this. They are no sign if `hocket run` itself was started with them, which HOCKET_WITHIN tells.
 void refuse_child_of(const LaunchPlace& rank) {
   struct Other {
     const char* rank;
@@ -139,14 +146,15 @@ std::optional<LaunchPlace> place_from_torchrun() {
                            .local_size = "LOCAL_WORLD_SIZE"});
   if (!place) return std::nullopt;
   place->job = base::environment("TORCHELASTIC_RUN_ID").value_or("");
-  if (place->job == "none") place->job.clear();  // torchrun's name for a job without one
+  if (place->job == "none") place->job.clear();  // torchrun's id of a job without a name
   place->epoch = integer("TORCHELASTIC_RESTART_COUNT").value_or(0);
   const auto host = base::environment("MASTER_ADDR");
   const auto port = integer("MASTER_PORT", 1, 65535);
   if (place->local_size < 0 && host && is_this_host(*host)) place->local_size = place->size;
-  // torch's own store has the port on TCP; ours meets on AF_UNIX under its number.
+  // The store of torch uses this port on TCP. Ranks of hocket meet on AF_UNIX under the port's
+  // number.
   if (port) place->meeting = std::to_string(*port);
-  // The port itself is for torch's store.
+  // Between hosts, hocket uses the next port, because the store of torch uses this one.
   if (host && port && *port < 65535 && !os::is_loopback(*host)) {
     place->address = os::to_string({.host = *host, .port = *port + 1});
   }
@@ -171,14 +179,14 @@ std::optional<LaunchPlace> place_from_mpich() {
                            .local_rank = "MPI_LOCALRANKID",
                            .local_size = "MPI_LOCALNRANKS"});
   if (!place) return std::nullopt;
-  // Slurm speaks PMI too, and says more in its own variables.
+  // Slurm also sets the variables of PMI, but its own variables tell more.
   if (place->local_size < 0 && base::environment("SLURM_STEP_ID")) return std::nullopt;
   place->meeting = fmt::format("pmi-{}", hydra_proxy());
   return place;
 }
 
 std::optional<LaunchPlace> place_from_slurm() {
-  // A batch script has the job's variables too, but no step's.
+  // A batch script has the variables of the job, but not those of a step. It is no rank.
   const auto job = base::environment("SLURM_JOB_ID");
   const auto step = base::environment("SLURM_STEP_ID");
   if (!job || !step || !base::environment("SLURM_PROCID")) return std::nullopt;

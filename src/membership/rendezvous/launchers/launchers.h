@@ -1,4 +1,4 @@
-// The variables by which each launcher describes a process's place.
+// Reads the variables by which launchers tell a process its place in the job.
 #pragma once
 
 #include <optional>
@@ -8,10 +8,10 @@
 
 namespace hocket::rendezvous {
 
-// A value: a process's place, according to one launcher.
+// The place of a process in its job, according to one launcher. A value.
 struct LaunchPlace {
   std::string launcher;
-  std::string rank_variable;  // for messages
+  std::string rank_variable;  // the variable with the rank, for messages
   std::string size_variable;
   int rank = 0;
   int size = 1;
@@ -19,32 +19,35 @@ struct LaunchPlace {
   int local_size = -1;
   std::string job;
   int epoch = 0;
-  // Tells this job apart from the user's others on this host; empty if the launcher gives nothing
-  // of the kind. It is not a secret.
+  // A text that distinguishes this job from other jobs of the user on this host. Empty if the
+  // launcher gives none. It is not a secret.
   std::string meeting;
-  // Rank 0's host and a port there that should be free, if the launcher names them. For ranks on
-  // several hosts, which need a key.
+  // The host of rank 0, and a port there that should be free. Empty if the launcher does not name
+  // them. Ranks on several hosts use it, and need a key.
   std::string address;
 };
 
-// Each is absent if the process was not started that way. Throws InvalidArgument if the variables
-// contradict each other or one is missing.
+// Return the place that one launcher tells. Absent if that launcher did not start the process.
+// Throw InvalidArgument if the variables contradict each other, or if one is missing.
 std::optional<LaunchPlace> place_from_hocket();
 std::optional<LaunchPlace> place_from_torchrun();
 std::optional<LaunchPlace> place_from_open_mpi();
 std::optional<LaunchPlace> place_from_mpich();
 std::optional<LaunchPlace> place_from_slurm();
 
-// From the first launcher that is found.
+// Returns the place that the first of these launchers tells. Absent if none of them started the
+// process.
 std::optional<LaunchPlace> place_from_launcher();
 
-// A process that is to join the running job whose door is at `door`, an address or a job's name:
-// its door, key and trust. Throws InvalidArgument.
+// Returns the door, the key and the kind of trust with which this process joins a running job as a
+// newcomer. `door` is an address or the job's name. Throws InvalidArgument.
 LaunchInfo newcomer(const InitOptions& options, const std::string& door);
-// The address of this job's door: HOCKET_DOOR, or a name on this host that follows from the job's.
+// Returns the address of this job's door: HOCKET_DOOR, or a name on this host that is made from the
+// job's name.
 std::string door_of(const LaunchInfo& launch);
 
-// The number of tasks on one node, from Slurm's "4(x2),3". Absent if it does not parse.
+// Returns the number of tasks on one node, from Slurm's list such as "4(x2),3". Absent if the list
+// is malformed.
 std::optional<int> slurm_tasks_on_node(const std::string& tasks_per_node, int node);
 
 }  // namespace hocket::rendezvous

@@ -1,4 +1,4 @@
-// PMI 1: lines of `cmd=... name=value ...`, each answered by one.
+// The protocol PMI 1: a line `cmd=... name=value ...` to the launcher, and one line as the answer.
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@ namespace {
 constexpr std::chrono::seconds kPatience{300};
 constexpr std::size_t kLongestLine = 4096;
 
-// A field of an answer; empty where there is none of that name.
+// Returns a field of an answer. Empty if the answer has no such field.
 std::string field(std::string_view line, std::string_view name) {
   const std::string wanted = fmt::format("{}=", name);
   for (std::size_t at = 0; at < line.size();) {
@@ -69,7 +69,8 @@ class PmiSpace final : public LauncherSpace {
     return got;
   }
 
-  // Reads single characters, as later bytes may be for another reader of the descriptor.
+  // Reads an answer, one character at a time: bytes behind the line may be for another reader of
+  // the descriptor.
   std::string receive() {
     const auto deadline = base::Deadline::in(kPatience);
     std::string line;

@@ -1,5 +1,5 @@
-// PMIx by its library, loaded if it is installed. The declarations cover only the part that is used
-// here, which has been the same since version 2.
+// PMIx, through its library, which is loaded if it is installed. The declarations cover only the
+// functions that hocket uses. They have not changed since version 2.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -13,12 +13,12 @@
 namespace hocket::rendezvous {
 namespace {
 
-// pmix_proc_t.
+// The library's pmix_proc_t.
 struct Proc {
   char space[256];
   std::uint32_t rank;
 };
-// pmix_value_t, whose union is longer than the part that is used.
+// The library's pmix_value_t. Its union has more members than hocket uses.
 struct Value {
   std::uint16_t type;
   union {
@@ -27,7 +27,7 @@ struct Value {
   };
 };
 constexpr std::uint16_t kString = 3;
-constexpr std::uint8_t kGlobal = 3;  // the scope: ranks of this host and of others
+constexpr std::uint8_t kGlobal = 3;  // the scope: all ranks, on this host and on others
 
 struct PmixFunctions {
   int (*init)(Proc* self, void* info, std::size_t infos);
@@ -37,7 +37,7 @@ struct PmixFunctions {
   int (*fence)(const Proc* procs, std::size_t count, const void* info, std::size_t infos);
   int (*get)(const Proc* proc, const char* key, const void* info, std::size_t infos, Value** value);
 
-  // False where the library lacks one.
+  // Looks up the functions. Returns false if the library lacks one.
   bool fill(void* library) {
     const auto find = [library](const char* name, auto& slot) {
       slot = reinterpret_cast<std::remove_reference_t<decltype(slot)>>(::dlsym(library, name));
@@ -48,14 +48,14 @@ struct PmixFunctions {
   }
 };
 
-// The launcher takes a process that does not end PMIx for a failed one. Once ended, PMIx cannot
-// begin again, as MPI may want later. So it ends with the process.
-class Ending {
+// Ends PMIx when the process ends. Without this, the launcher considers the process failed. PMIx
+// cannot be ended earlier: MPI may need it later, and it cannot be started twice.
+class Finalizer {
  public:
-  explicit Ending(int (*finalize)(const void*, std::size_t)) : finalize_(finalize) {}
-  ~Ending() { static_cast<void>(finalize_(nullptr, 0)); }
-  Ending(const Ending&) = delete;
-  Ending& operator=(const Ending&) = delete;
+  explicit Finalizer(int (*finalize)(const void*, std::size_t)) : finalize_(finalize) {}
+  ~Finalizer() { static_cast<void>(finalize_(nullptr, 0)); }
+  Finalizer(const Finalizer&) = delete;
+  Finalizer& operator=(const Finalizer&) = delete;
 
  private:
   int (*finalize_)(const void*, std::size_t);
@@ -65,7 +65,7 @@ class PmixSpace final : public LauncherSpace {
  public:
   explicit PmixSpace(const PmixFunctions& pmix) : pmix_(pmix) {
     require(pmix_.init(&self_, nullptr, 0), "PMIx_Init");
-    static const Ending ending(pmix_.finalize);
+    static const Finalizer ending(pmix_.finalize);
   }
   void put(const std::string& key, const std::string& value) override {
     std::string text = value;

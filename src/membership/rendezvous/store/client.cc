@@ -1,8 +1,10 @@
-// The client's side of an established connection: many threads, one socket, no extra thread.
+// The client of a store, once its connection is established. Many threads share one socket, and
+// there is no extra thread.
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <condition_variable>
@@ -32,7 +34,8 @@ namespace {
 
 using base::Deadline;
 
-// Time beyond a request's own timeout, for an answer that names the missing ranks to arrive.
+// The time beyond a request's own timeout in which an answer may still arrive. Such an answer names
+// the missing ranks.
 constexpr Duration kGrace = std::chrono::seconds(5);
 constexpr Duration kGoodbyeTimeout = std::chrono::seconds(1);
 
@@ -42,7 +45,7 @@ bool may_wait(Op op) noexcept {
 
 Duration sum(Duration a, Duration b) noexcept { return a > kForever - b ? kForever : a + b; }
 
-// A resource. One of the threads that wait for an answer works the socket for all.
+// A client of a store. A resource. One of the waiting threads sends and receives for all others.
 class Client final : public MemberStore {
  public:
   Client(Established established, const StoreClientOptions& options)
@@ -55,7 +58,7 @@ class Client final : public MemberStore {
     try {
       ask({.op = Op::kGoodbye}, Deadline::in(kGoodbyeTimeout), Interrupts::kIgnored);
     } catch (const std::exception&) {
-      // The store is gone, and the claim with it.
+      // The store is gone, so there is no claim of this rank to withdraw.
     }
     const std::scoped_lock lock(mutex_);
     fail(fmt::format("this client of the store at {} has been closed", address_));
@@ -64,7 +67,7 @@ class Client final : public MemberStore {
 
   void watch(int size, Duration timeout) override {
     const std::scoped_lock lock(mutex_);
-    watch_ = begin({.op = Op::kWatch, .timeout = timeout, .size = size}).slot;
+    watch_ = begin({.op = Op::kWatch, .timeout = timeout, .size = size});
     if (!address_.starts_with("unix:")) return;
     const pid_t pid = os::peer_credentials(channel_->fd()).pid;
     if (pid != ::getpid()) server_.emplace(pid, os::process_start(pid));
@@ -72,6 +75,7 @@ class Client final : public MemberStore {
 
   void end_watch() noexcept override {
     const std::scoped_lock lock(mutex_);
+    if (watch_) asked_.erase(watch_->id);
     watch_.reset();
     server_.reset();
   }
@@ -79,7 +83,10 @@ class Client final : public MemberStore {
   std::optional<std::string> why_lost() override {
     const std::scoped_lock lock(mutex_);
     if (!is_worked_ && failure_.empty()) move();
-    if (watch_ && *watch_ && (*watch_)->code == ReplyCode::kRefused) return (*watch_)->text;
+    if (has_untaken_answer()) return std::nullopt;
+    if (watch_ && *watch_->slot && (*watch_->slot)->code == ReplyCode::kRefused) {
+      return (*watch_->slot)->text;
+    }
     if (!failure_.empty()) return failure_;
     return std::nullopt;
   }
@@ -90,7 +97,7 @@ class Client final : public MemberStore {
       request.value = to_bytes(fmt::format("failed in init ({})", reason));
       ask(std::move(request), Deadline::in(kGoodbyeTimeout), Interrupts::kIgnored);
     } catch (const std::exception&) {
-      // The store is gone, and the others hear that.
+      // The store is gone. The other ranks notice this themselves.
     }
   }
 
@@ -102,6 +109,10 @@ class Client final : public MemberStore {
 
  private:
   using Slot = std::shared_ptr<std::optional<Reply>>;
+  struct Asked {
+    std::uint32_t id;
+    Slot slot;
+  };
   enum class Interrupts : std::uint8_t { kAskedFor, kIgnored };
 
   Reply ask(StoreRequest&& request, Deadline deadline, Interrupts interrupts) {
@@ -126,11 +137,7 @@ class Client final : public MemberStore {
     return std::move(**slot);
   }
 
-  struct Asked {
-    std::uint32_t id;
-    Slot slot;
-  };
-  // With the lock held.
+  // Sends a request, or queues it if the socket is full. The caller holds the lock.
   Asked begin(const StoreRequest& request) {
     const Asked asked{.id = next_id_++, .slot = std::make_shared<std::optional<Reply>>()};
     if (failure_.empty()) {
@@ -138,13 +145,12 @@ class Client final : public MemberStore {
       asked_.emplace(asked.id, asked.slot);
       send_some();
     }
-    // The thread that works the socket must learn that there is more to send.
+    // Wake the thread that serves the socket, so that it waits until it can send the rest.
     if (!to_send_.empty() && is_worked_) wakeup_.notify();
     return asked;
   }
 
-  // No other thread depends on this one now: the one that worked the socket notified the others
-  // when it stopped.
+  // Throws Aborted if the user interrupts the wait. Another thread can serve the socket meanwhile.
   void look_for_interrupt(std::unique_lock<std::mutex>& lock, std::uint32_t id) {
     lock.unlock();
     try {
@@ -165,7 +171,8 @@ class Client final : public MemberStore {
     }
   }
 
-  // Waits for the socket, once, without the lock; then sends and receives all that it can.
+  // Waits for the socket once, without holding the lock. Then sends and receives as much as
+  // possible.
   void work(std::unique_lock<std::mutex>& lock, Deadline deadline) {
     const os::Wakeup::Interest interest{.fd = channel_->fd(), .write = !to_send_.empty()};
     is_worked_ = true;
@@ -215,7 +222,7 @@ class Client final : public MemberStore {
       if (frame.state == Frame::State::kIncomplete) break;
       auto parsed = parse_reply(frame.payload);
       if (!parsed) return false;
-      // A late answer to a thread that gave up is dropped.
+      // If the thread that asked has given up, its late answer is dropped.
       if (const auto found = asked_.find(parsed->id); found != asked_.end()) {
         *found->second = std::move(parsed->reply);
       }
@@ -223,6 +230,15 @@ class Client final : public MemberStore {
     }
     received_.erase(received_.begin(), received_.begin() + static_cast<long>(taken));
     return true;
+  }
+
+  // Returns whether some thread has yet to take an answer. The store answers in the order in which
+  // it learns of events. So this answer may name the cause of a loss that is reported after it.
+  bool has_untaken_answer() const {
+    return std::ranges::any_of(asked_, [this](const auto& asked) {
+      const auto& [id, slot] = asked;
+      return slot->has_value() && !(watch_ && watch_->id == id);
+    });
   }
 
   void fail_gone() {
@@ -247,16 +263,16 @@ class Client final : public MemberStore {
   const RunClock::Watch clock_watch_;
   const Duration timeout_;
   os::Wakeup wakeup_;
-  std::mutex mutex_;  // guards all below, and the channel but for waiting
+  std::mutex mutex_;  // guards the members below, and the channel except during waits
   std::condition_variable changed_;
   bool is_worked_ = false;
-  std::string failure_;  // once set, nothing works any more
+  std::string failure_;  // if set, every request fails with it
   std::uint32_t next_id_ = 1;
   std::map<std::uint32_t, Slot> asked_;
-  Slot watch_;                             // null: nothing is watched
-  std::optional<os::ProcessExit> server_;  // while it is watched, where it is on this host
+  std::optional<Asked> watch_;             // absent: this client watches no ranks
+  std::optional<os::ProcessExit> server_;  // the server's process, if on this host, during a watch
   std::deque<Bytes> to_send_;
-  std::size_t sent_ = 0;  // of the first
+  std::size_t sent_ = 0;  // how many bytes of the first request in to_send_ are sent
   Bytes received_;
 };
 

@@ -9,14 +9,15 @@
 namespace hocket::rendezvous {
 namespace {
 
-// Above these nothing more is read from the client until it has taken its answers, or got some.
+// The limits of a client's answers that it has not read, and of its requests that are not answered.
+// At a limit, the server stops reading from the client.
 constexpr std::size_t kMaxQueuedBytes = std::size_t{4} << 20;
 constexpr std::size_t kMaxUnanswered = 4096;
-// Bytes of one connection that are handled before the others have their turn.
+// The number of bytes that are read from one connection before the others are served.
 constexpr std::size_t kTurnBytes = std::size_t{1} << 20;
-// Values up to this go out with their answer's frame, in one piece.
+// Values up to this size are copied into their answer's frame.
 constexpr std::size_t kCopiedBytes = 4096;
-// Number of answers whose buffer is kept for the next ones.
+// If more answers were queued than this, their buffer is freed.
 constexpr std::size_t kKeptAnswers = 8;
 
 }  // namespace
@@ -50,7 +51,7 @@ void Connection::close_when_sent() {
   if (stage_ == Stage::kClosed) return;
   stage_ = Stage::kLeaving;
   flush();
-  settle();
+  update_interest();
 }
 
 // --- In ----------------------------------------------------------------------------------------
@@ -70,7 +71,7 @@ void Connection::take_turn() {
   } catch (const std::exception&) {
     return close();  // out of memory for this client's request
   }
-  settle();
+  update_interest();
 }
 
 void Connection::read_turn() {
@@ -83,17 +84,18 @@ void Connection::read_turn() {
     }
     if (state == Channel::State::kWantWrite) is_full_ = true;
     if (state != Channel::State::kMoved) return;
-    // Before the frames are looked at, whose answers use the channel as well.
+    // Ask before the frames are handled, because their answers use the channel too.
     const bool is_drained = channel_->is_drained();
     if (!consume(context_.scratch.first(bytes))) return close();
     if (is_drained) return;
     turn += bytes;
-    // The channel may hold bytes of which the descriptor knows nothing.
+    // Ask for another turn, because the channel may have decrypted bytes for which the poller
+    // reports nothing.
     if (turn >= kTurnBytes) return context_.owner.put_off(*this);
   }
 }
 
-// False where the client is not to be talked to any longer.
+// Handles received bytes. Returns false if the connection must be closed.
 bool Connection::consume(std::span<const std::byte> bytes) {
   bool sane = true;
   if (received_.empty()) {
@@ -105,7 +107,7 @@ bool Connection::consume(std::span<const std::byte> bytes) {
   const std::size_t taken = take_frames(received_, sane);
   if (!sane || stage_ >= Stage::kLeaving) return sane;
   if (taken == received_.size()) {
-    received_ = {};  // and its memory
+    received_ = {};  // this frees its memory
   } else {
     received_.erase(received_.begin(), received_.begin() + static_cast<long>(taken));
   }
@@ -162,7 +164,7 @@ bool Connection::take_proof(std::span<const std::byte> payload) {
       introduction->hello_payload, introduction->challenge_payload, channel_->binding());
   const bool is_proved = equal(proof->mac, transcript.client_mac(context_.key)) &&
                          introduction->hello.trust == context_.trust;
-  // The verdict contains the server's real port, as a proof is valid for that port alone.
+  // The verdict contains the server's real port, because a proof is valid only for this port.
   Verdict verdict{.decision = Decision::kNoProof, .fact = os::local_port(channel_->fd())};
   if (is_proved) {
     verdict = context_.owner.judge(*this, introduction->hello);
@@ -197,7 +199,7 @@ void Connection::reply(std::uint32_t request, const Reply& reply) {
   queued_bytes_ += answer.frame.size() + (answer.value ? answer.value->size() : 0);
   to_send_.push_back(std::move(answer));
   flush();
-  settle();
+  update_interest();
 }
 
 void Connection::send_payload(const Bytes& payload) {
@@ -208,7 +210,8 @@ void Connection::send_payload(const Bytes& payload) {
   flush();
 }
 
-// May be called while the owner is at work, so closing is put off to a later turn.
+// Sends as much as the channel accepts. If the connection has broken, a later turn closes it,
+// because the server may be in the middle of other work now.
 void Connection::flush() {
   is_full_ = false;
   while (stage_ != Stage::kClosed && first_ < to_send_.size()) {
@@ -239,14 +242,15 @@ void Connection::close_later() {
   if (!std::exchange(is_doomed_, true)) context_.owner.put_off(*this);
 }
 
-// Updates the events that the poller waits for, if they have changed.
-void Connection::settle() {
+// Tells the poller which events to wait for, if they have changed.
+void Connection::update_interest() {
   if (stage_ == Stage::kClosed) return;
   const os::Poller::Interest wanted{.read = stage_ < Stage::kLeaving && !is_backed_up(),
                                     .write = is_full_};
   if (wanted == interest_) return;
   try {
-    // The descriptor does not become readable again for data that the channel already holds.
+    // Ask for a turn: for data that the channel already has, the descriptor does not become
+    // readable again.
     if (wanted.read && !interest_.read) context_.owner.put_off(*this);
     context_.poller.change(channel_->fd(), id_, wanted);
     interest_ = wanted;

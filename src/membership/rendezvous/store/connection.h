@@ -1,4 +1,4 @@
-// One client, as the server sees it. Included by the server's files only.
+// One client of a store, on the server's side. Only the server's files include this header.
 #pragma once
 
 #include <cstddef>
@@ -14,21 +14,22 @@
 
 namespace hocket::rendezvous {
 
-// A resource: a channel and its client's state; belongs to the server's thread. Nothing that the
-// client sends, or fails to read, makes it throw: the connection is closed instead.
+// A resource: a channel, and the state of its client. Only the server's thread uses it. It never
+// throws because of data that the client sends or does not read: the connection is closed instead.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  // The interface of the server that the connection uses.
+  // The functions of the server that a connection calls.
   class Owner {
    public:
-    // The client has proved itself: may it come in?
+    // Decides whether to accept a client that has proved that it knows the key.
     virtual Verdict judge(Connection& connection, const Hello& hello) = 0;
-    // The client has shown that it does not know the key.
+    // Reports a client that does not know the key, or has not proved it.
     virtual void distrusted(const Connection& connection) = 0;
     virtual void handle(Connection& connection, NumberedRequest&& request) = 0;
     // Asks the server to call `take_turn` soon, but not from within this call.
     virtual void put_off(Connection& connection) = 0;
-    // May end the connection's life, but only after the connection's current method returns.
+    // Reports that the connection is closed. The server may destroy it, but only after the
+    // connection's current method has returned.
     virtual void closed(Connection& connection) = 0;
 
    protected:
@@ -38,7 +39,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   struct Context {
     os::Poller& poller;
     Owner& owner;
-    std::span<std::byte> scratch;  // used within a turn only
+    std::span<std::byte> scratch;  // for use within one turn
     Trust trust = Trust::kKey;
     Key key;
   };
@@ -46,20 +47,21 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Connection(Context& context, std::unique_ptr<Channel> channel, std::uint64_t id);
   ~Connection();
 
-  // The poller's token, too.
+  // Returns the connection's number, which is also its token in the poller.
   std::uint64_t id() const noexcept { return id_; }
   int fd() const noexcept { return channel_->fd(); }
   void start();
   void take(const os::Poller::Event& event);
   void take_turn();
   void reply(std::uint32_t request, const Reply& reply);
-  // Closes the connection when everything is sent.
+  // Closes the connection once everything is sent.
   void close_when_sent();
   void close();
 
  private:
   enum class Stage { kHello, kProof, kOpen, kLeaving, kClosed };
-  // A frame, and a large value behind it, which stays in the store's memory.
+  // A frame, and a large value that follows it. The value stays in the store's memory and is not
+  // copied.
   struct Outgoing {
     Bytes frame;
     std::shared_ptr<const Bytes> value;
@@ -75,22 +77,22 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void send_payload(const Bytes& payload);
   void flush();
   void close_later();
-  void settle();
+  void update_interest();
   bool is_backed_up() const noexcept;
 
   Context& context_;
   std::unique_ptr<Channel> channel_;
   const std::uint64_t id_;
   Stage stage_ = Stage::kHello;
-  bool is_full_ = false;    // the system accepts no further bytes for now
-  bool is_doomed_ = false;  // it is closed at its next turn
+  bool is_full_ = false;    // the system accepts no more bytes at the moment
+  bool is_doomed_ = false;  // its next turn closes it
   os::Poller::Interest interest_;
   std::size_t unanswered_ = 0;
-  Bytes received_;  // the start of a frame
+  Bytes received_;  // the first bytes of an incomplete frame
   std::vector<Outgoing> to_send_;
-  std::size_t first_ = 0;         // that is not sent
-  std::size_t sent_ = 0;          // of it
-  std::size_t queued_bytes_ = 0;  // of all
+  std::size_t first_ = 0;         // index in to_send_ of the first unsent answer
+  std::size_t sent_ = 0;          // how many bytes of this answer are sent
+  std::size_t queued_bytes_ = 0;  // how many bytes of all answers are unsent
   struct Introduction;
   std::unique_ptr<Introduction> introduction_;  // until the proof is checked
 };

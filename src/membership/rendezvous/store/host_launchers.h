@@ -1,6 +1,5 @@
-// The launchers among a store's clients, and the ranks that they start. A rank that has come speaks
-// for itself: if its connection breaks, it is lost. One that has not come is as lost as its
-// launcher.
+// Tracks the launchers among a store's clients, and the ranks that they start. The connection of a
+// rank that has come shows its own loss. A rank that has not come yet is lost when its launcher is.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +10,20 @@
 
 namespace hocket::rendezvous {
 
-// Ranks of one host: `count` of `size`, from `first` on. A value.
+// The ranks of one host: `count` of the job's `size` ranks, from `first` on. A value.
 struct LauncherRanks {
   int first = 0;
   int count = 0;
   int size = 0;
 };
 
-// A launcher as it introduced itself. A value.
+// A launcher, as it has introduced itself. A value.
 struct Launcher {
   int host = 0;
-  int size = 0;  // of the job; 0: it does not know yet, so it has started no rank
+  int size = 0;  // the job's size; 0: not known yet, so it has started no rank
 };
 
-// A resource; one thread at a time.
+// A resource. One thread at a time uses it.
 class HostLaunchers {
  public:
   enum class Manner : std::uint8_t { kSaidGoodbye, kLost };
@@ -38,14 +37,15 @@ class HostLaunchers {
   void came(std::uint64_t connection, Launcher launcher) {
     launchers_.insert_or_assign(connection, launcher);
   }
-  // Returns its ranks that have not come, and will not. Does nothing for another client.
+  // Records that a client has left. If it is a launcher, returns its ranks that have not come, and
+  // therefore will not come.
   std::vector<Loss> left(std::uint64_t connection, Manner manner);
-  // The hosts whose launchers were lost, in that order.
+  // Returns the hosts whose launchers were lost, in the order of the losses.
   const std::vector<int>& lost() const noexcept { return lost_; }
 
  private:
   std::map<std::uint64_t, Launcher> launchers_;
-  std::map<int, LauncherRanks> ranks_;  // by host
+  std::map<int, LauncherRanks> ranks_;  // by host number
   std::set<int> came_;
   std::vector<int> lost_;
 };

@@ -7,14 +7,15 @@
 namespace hocket::rendezvous {
 namespace {
 
-// A launcher hears of the end of its rank a little later than the kernel closes the connection.
+// The time for a launcher to report how its rank has ended. The launcher learns of it after the
+// connection has closed.
 constexpr std::chrono::milliseconds kWaitForReason{300};
 constexpr std::chrono::milliseconds kPause{5};
 
 }  // namespace
 
 void LostMembers::add(const StoreMember& member) {
-  if (member.size == 0) return;  // no rank can wait for it by its number
+  if (member.size == 0) return;  // it is no rank of a job, so no rank waits for it
   Lost lost{.member = member, .process = {}, .until = base::Deadline::in(kWaitForReason)};
   if (member.pid != 0) lost.process.emplace(member.pid, member.start);
   lost_.push_back(std::move(lost));

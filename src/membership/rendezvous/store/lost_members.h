@@ -1,4 +1,5 @@
-// The members of a store whose connections broke, until the ends of their processes are known.
+// The members of a store whose connections have broken. They stay here until it is known how their
+// processes have ended.
 #pragma once
 
 #include <chrono>
@@ -14,16 +15,16 @@
 
 namespace hocket::rendezvous {
 
-// A member as the server knows it. A value.
+// A member, as the server knows it. A value.
 struct StoreMember {
   int rank = 0;
-  int size = 0;             // 0: the member did not say
+  int size = 0;             // 0: the member has not told it
   pid_t pid = 0;            // 0: the member is not known to be a process of this host
   std::uint64_t start = 0;  // see os::process_start
 };
 
-// A resource; one thread. Every member leaves the list once, with the way its process ended, or
-// with less if that stays unknown.
+// A resource. One thread uses it. `take` returns each member once: when it is known how its process
+// has ended, or after a delay.
 class LostMembers {
  public:
   struct Loss {
@@ -32,11 +33,11 @@ class LostMembers {
   };
 
   void add(const StoreMember& member);
-  // A launcher has reported the end of this rank.
+  // Removes a rank whose end its launcher has already reported.
   void forget(int rank, int size);
-  // The losses that need to wait no longer.
+  // Removes and returns the losses that are complete or overdue.
   std::vector<Loss> take();
-  // The time of the next call of `take`.
+  // Returns the time at which `take` should be called again.
   base::Deadline next() const;
 
  private:

@@ -12,12 +12,13 @@ namespace hocket {
 namespace rendezvous {
 namespace {
 
-// A resource: a table behind a lock. Waiting threads look after each other's deadlines.
+// A store in the memory of this process: a table and a lock. A resource. Each waiting thread also
+// ends requests of other threads whose deadline has passed.
 class MemoryStore final : public RequestStore {
  protected:
   Reply perform(StoreRequest&& request) override {
     std::unique_lock lock(mutex_);
-    // Shared with the table, whose wait may outlive this call where it throws.
+    // The table shares the reply, because its entry outlives this call if this call throws.
     const auto reply = std::make_shared<std::optional<Reply>>();
     table_.execute(0, std::move(request), [reply](Reply&& given) { *reply = std::move(given); });
     changed_.notify_all();
@@ -30,7 +31,8 @@ class MemoryStore final : public RequestStore {
         base::throw_if_interrupted("the wait in the store");
         lock.lock();
       }
-      // Only when something was due: else waiters would wake each other without end.
+      // Notify the others only if a deadline has passed. Otherwise waiting threads would wake each
+      // other forever.
       if (!table_.next_deadline().has_passed()) continue;
       table_.expire(base::Deadline::Clock::now());
       changed_.notify_all();

@@ -10,7 +10,8 @@ namespace hocket {
 namespace rendezvous {
 namespace {
 
-// A resource: a part of another store, which it keeps alive. Closing it leaves the other open.
+// A part of another store: all its keys have a prefix. A resource. It keeps the other store alive,
+// and leaves it open when it is closed.
 class PrefixStore final : public Store {
  public:
   PrefixStore(std::shared_ptr<Store> store, std::string prefix)

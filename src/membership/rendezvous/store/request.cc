@@ -1,8 +1,15 @@
 #include "membership/rendezvous/store/request.h"
 
+#include <fmt/format.h>
+
 #include "membership/rendezvous/wire/wire.h"
 
 namespace hocket::rendezvous {
+
+std::string shown_name(std::string_view name) {
+  return name.starts_with(kOwnNames) ? "the job" : fmt::format("\"{}\"", name);
+}
+
 namespace {
 
 void write_fields(WireWriter& writer, const StoreRequest& request) {

@@ -1,4 +1,4 @@
-// Requests of clients to a store, its replies, and the encoding of both.
+// Requests of clients to a store, the store's replies, and the encoding of both.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +23,15 @@ enum class Op : std::uint8_t {
   kErase,
   kExchange,
   kBarrier,
-  kGoodbye,   // this client's claim of its rank ends; answered by closing
-  kWatch,     // refused as soon as one of `size` ranks is known not to come
+  kGoodbye,   // the client gives up its rank; answered by closing the connection
+  kWatch,     // refused as soon as one of `size` ranks certainly will not come
   kWithdraw,  // `rank` of `size` will not come, for the reason in `value`
 };
 
-// A value. `op` determines which fields count.
+// A request. A value. `op` determines which fields count.
 struct StoreRequest {
   Op op = Op::kSet;
-  Duration timeout{};  // get, wait, exchange, barrier, watch: from its arrival on
+  Duration timeout{};  // get, wait, exchange, barrier, watch: from the arrival on
   std::string key;     // or the name of an exchange or barrier
   Bytes value;
   std::optional<Bytes> expected;
@@ -42,38 +42,44 @@ struct StoreRequest {
 };
 
 enum class ReplyCode : std::uint8_t {
-  kDone,     // with the value, where there is one to give
+  kDone,     // with the value, if there is one
   kAbsent,   // there is no such key
-  kTimeout,  // `missing` had not come
-  kRefused,  // for the reason in `text`
+  kTimeout,  // `missing` has the keys or ranks that had not come
+  kRefused,  // `text` has the reason
 };
 
-// A value. The bytes may be shared by many replies and by the store itself.
+// A reply. A value. Many replies, and the store itself, may share the bytes.
 struct Reply {
   ReplyCode code = ReplyCode::kDone;
-  std::int64_t number = 0;           // of an addition; of all that was missing
-  std::vector<std::string> missing;  // keys, or ranks; the first kMaxMissing
+  std::int64_t number = 0;  // the sum of an addition; or how many keys or ranks were missing
+  std::vector<std::string> missing;  // the first kMaxMissing keys or ranks
   std::string text;
-  std::shared_ptr<const Bytes> value;  // of an exchange: a blob for each rank
+  std::shared_ptr<const Bytes> value;  // for an exchange: a blob for each rank
 };
 
 inline constexpr std::size_t kMaxMissing = 64;
-// Names of exchanges and barriers by which hocket's own ranks join; users do not know them.
+// The prefix of the exchanges and barriers by which hocket's own ranks join. Users do not know
+// these names.
 inline constexpr std::string_view kOwnNames = "hocket/";
-// Room for both values of a compare-and-set.
+// Returns a name as texts show it: in quotes, or "the job" for hocket's own names.
+std::string shown_name(std::string_view name);
+// The largest number of ranks that can meet.
+inline constexpr int kMostRanks = 1 << 20;
+// The largest payload. It has room for both values of a compare-and-set.
 inline constexpr std::size_t kMaxPayload = 2 * kMaxValueBytes + 8 * kMaxKeyBytes;
 
-// A request as a frame. `id` returns with the reply.
+// Encodes a request as a frame. The reply has the same `id`.
 Bytes encode_request(std::uint32_t id, const StoreRequest& request);
 
 struct NumberedRequest {
   std::uint32_t id = 0;
   StoreRequest request;
 };
-// Absent if the bytes are no request, or exceed a limit.
+// Decodes a request. Absent if the bytes are no request, or exceed a limit.
 std::optional<NumberedRequest> parse_request(std::span<const std::byte> payload);
 
-// A reply as a frame without its value, whose bytes have to follow.
+// Encodes a reply as a frame without its value. The sender must send the bytes of the value behind
+// it.
 Bytes encode_reply(std::uint32_t id, const Reply& reply);
 
 struct NumberedReply {
@@ -82,7 +88,7 @@ struct NumberedReply {
 };
 std::optional<NumberedReply> parse_reply(std::span<const std::byte> payload);
 
-// The value of an exchange's reply.
+// Encode and decode the value of the reply to an exchange: one blob for each rank.
 Bytes encode_parts(std::span<const std::span<const std::byte>> parts);
 std::optional<std::vector<Bytes>> parse_parts(std::span<const std::byte> value, std::size_t count);
 

@@ -26,22 +26,21 @@ void check_value(std::string_view key, std::span<const std::byte> value) {
                   kMaxValueBytes));
 }
 
-// "2, 5" or "2, 5 and 97 more".
+// Returns the missing keys or ranks as text: "2, 5" or "2, 5 and 97 more".
 std::string listed(const Reply& reply) {
   const auto more = reply.number - static_cast<std::int64_t>(reply.missing.size());
   const std::string names = fmt::format("{}", fmt::join(reply.missing, ", "));
   return more > 0 ? fmt::format("{} and {} more", names, more) : names;
 }
 
-// Throws for ranks that others in a room waited for, and that did not come.
+// Throws RanksMissing for the ranks that did not come to an exchange or a barrier.
 [[noreturn]] void throw_absent_ranks(const StoreRequest& request, const Reply& reply) {
   const bool one = reply.number == 1;
   const char* verb = request.op == Op::kExchange ? "joined" : "reached the barrier";
-  const std::string what =
-      request.key.starts_with(kOwnNames) ? "the job" : fmt::format("\"{}\"", request.key);
+  const std::string what = shown_name(request.key);
   const std::string after = base::in_seconds(request.timeout);
   const std::string others = reply.text.empty() ? "" : "rank " + reply.text;
-  // All missing ranks had been there, and given up.
+  // No rank is missing if all ranks came, but some gave up before the last one came.
   if (reply.missing.empty()) {
     throw RanksMissing(
         fmt::format("not all ranks had {} {} after {}: {}", verb, what, after, others),
@@ -80,7 +79,7 @@ Bytes copy(std::span<const std::byte> bytes) { return Bytes(bytes.begin(), bytes
 void check_rank(std::string_view name, int rank, int size) {
   if (size >= 1 && rank >= 0 && rank < size) return;
   throw InvalidArgument(fmt::format(
-      "rank {} of {} cannot be in \"{}\"; ranks go from 0 to size - 1", rank, size, name));
+      "rank {} of {} cannot be in {}; ranks go from 0 to size - 1", rank, size, shown_name(name)));
 }
 
 }  // namespace
@@ -166,7 +165,7 @@ std::vector<Bytes> RequestStore::exchange(
                                .size = size});
   auto parts = parse_parts(value_of(reply), static_cast<std::size_t>(size));
   if (!parts)
-    throw RendezvousError(fmt::format("the store's answer to \"{}\" makes no sense", name));
+    throw RendezvousError(fmt::format("the store's answer to {} makes no sense", shown_name(name)));
   return *std::move(parts);
 }
 

@@ -1,4 +1,4 @@
-// The operations of a store in terms of requests, for all stores that answer requests.
+// Implements the operations of a store by requests, for all stores that answer requests.
 #pragma once
 
 #include <optional>
@@ -10,15 +10,16 @@
 
 namespace hocket::rendezvous {
 
-// Some ranks did not come to an exchange in time. Its message is for users of a store. Other
-// callers use the fields for a message of their own.
+// Thrown if some ranks did not come to an exchange or a barrier in time. Its message is for users
+// of a store. Other callers make a message of their own from the fields.
 class RanksMissing : public RendezvousError {
  public:
   RanksMissing(const std::string& message, std::string who, bool one, std::string others)
       : RendezvousError(message), who_(std::move(who)), one_(one), others_(std::move(others)) {}
   const std::string& who() const noexcept { return who_; }  // "rank 3", "ranks 2, 5 and 97 more"
   bool one() const noexcept { return one_; }
-  // Further facts about other ranks: "rank 0 had given up waiting"; empty: none.
+  // Returns a fact about other ranks, such as "rank 0 had given up waiting". Empty if there is
+  // none.
   const std::string& others() const noexcept { return others_; }
 
  private:
@@ -27,7 +28,7 @@ class RanksMissing : public RendezvousError {
   std::string others_;
 };
 
-// A resource; abstract. As `Store`: any thread.
+// A store that answers requests. A resource, and an abstract class. Any thread, as for `Store`.
 class RequestStore : public Store {
  public:
   void set(std::string_view key, std::span<const std::byte> value) final;
@@ -47,24 +48,26 @@ class RequestStore : public Store {
   void barrier(std::string_view name, int size, int rank, Duration timeout) final;
 
  protected:
-  // Blocks until the answer, which comes at the request's timeout at the latest.
+  // Performs a request, and blocks until the answer. The answer comes at the request's timeout at
+  // the latest.
   virtual Reply perform(StoreRequest&& request) = 0;
 
  private:
   Reply checked(StoreRequest&& request);
 };
 
-// A resource; abstract. The store of a rank that joins a job: it also reports at once a rank that
-// will not come. Call `watch` first; it and `why_lost` are for one thread.
+// The store of a rank that joins a job. It also reports at once if some rank will not come. A
+// resource, and an abstract class. `watch` is called first. Only one thread calls `watch` and
+// `why_lost`.
 class MemberStore : public RequestStore {
  public:
-  // Asks the store to report when one of the `size` ranks will not come.
+  // Asks the store to report if one of the `size` ranks will not come.
   virtual void watch(int size, Duration timeout) = 0;
-  // The reason why the ranks cannot all join any more: a rank has ended or failed, or the store is
-  // gone. Absent: no such reason is known. Never waits.
+  // Returns why not all ranks can join: a rank has ended or failed, or the store is gone. Absent if
+  // no reason is known, or if a thread has yet to take an answer. Never waits.
   virtual std::optional<std::string> why_lost() = 0;
   virtual void end_watch() noexcept = 0;
-  // Makes the store tell the others that this rank will not come, because it failed. Never throws.
+  // Makes the store tell the other ranks that this rank has failed and will not come. Never throws.
   virtual void withdraw(std::string_view reason) noexcept = 0;
 };
 

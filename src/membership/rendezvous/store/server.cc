@@ -1,4 +1,4 @@
-// The store's server: one thread, one table, many connections.
+// The server of a store: one thread, one table, and many connections.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -43,25 +43,25 @@ namespace {
 
 constexpr std::size_t kScratchBytes = std::size_t{64} << 10;
 constexpr Duration kLinger = std::chrono::seconds(1);
-// Without descriptors or memory for another connection: until trying again.
+// The pause after a connection could not be accepted, because descriptors or memory were missing.
 constexpr Duration kAcceptPause = std::chrono::milliseconds(50);
-// Time that a rank waits whose parent is not that of the serving rank: meanwhile rank 0 of its own
-// job comes, if there are two.
+// A rank that may belong to another job waits this long. If it does, the other job's rank 0 comes
+// in this time.
 constexpr Duration kSeatsAreKept = std::chrono::seconds(1);
-// Number of processes of other jobs that are remembered.
+// The number of processes of other jobs that are remembered.
 constexpr std::size_t kMostRivals = 16;
 constexpr std::size_t kMostDoubtful = 4096;
-// Number of hosts without the key that are reported.
+// The number of hosts without the key that are reported.
 constexpr std::size_t kMostDistrusted = 16;
 
-// The poller's tokens below the connections' ids.
+// Tokens of the poller. Ids of connections are the tokens from kFirstId on.
 constexpr std::uint64_t kListenerToken = 0;
 constexpr std::uint64_t kWakeupToken = 1;
 constexpr std::uint64_t kFirstId = 2;
 
 struct Listener {
   os::Fd socket;
-  Address address;  // the actual one, after bind
+  Address address;  // the actual address, after bind
 };
 
 Listener listen(const StoreServer::Options& options) {
@@ -108,7 +108,8 @@ StoreServer::Options with_defaults(StoreServer::Options options) {
 }  // namespace
 }  // namespace rendezvous
 
-// A resource: all except the constructor and the public functions runs in its thread.
+// A resource. All its functions run in the server's thread, except the constructor and the public
+// functions.
 class StoreServer::Impl final : private rendezvous::Connection::Owner {
  public:
   explicit Impl(Options options)
@@ -122,7 +123,7 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
                  .trust = rendezvous::trust_of(options_, listener_.address),
                  .key = options_.key.value_or(Key{})},
         table_(options_.max_bytes) {
-    // Connections have it from the listener.
+    // Accepted connections inherit this option of the listener.
     if (!is_unix()) os::set_no_delay(listener_.socket.get());
     is_loopback_ = !is_unix() && os::is_loopback_connection(listener_.socket.get());
     poller_.watch(listener_.socket.get(), rendezvous::kListenerToken, {.read = true});
@@ -180,6 +181,7 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
   };
 
   // --- The thread -----------------------------------------------------------------------------
+
   void start_thread() {
     thread_ = base::start_thread("hocket-store", [this] { run(); });
   }
@@ -194,7 +196,7 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
     }
   }
 
-  // Waits for something to happen, and sees to it.
+  // Waits for events once, and handles them.
   void turn() {
     gone_.clear();
     const auto until = put_off_.empty() ? next_deadline() : Deadline::at(Clock::time_point::min());
@@ -246,7 +248,8 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
   }
 
   // --- Connections ----------------------------------------------------------------------------
-  // Null where it is closed.
+
+  // Returns a connection. Null if it is closed.
   std::shared_ptr<Connection> find(std::uint64_t id) const {
     if (const auto found = connections_.find(id); found != connections_.end()) return found->second;
     const auto found = strangers_.find(id);
@@ -262,14 +265,15 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
       lost_.add(member.mapped());
     }
     launcher_left(connection.id(), rendezvous::HostLaunchers::Manner::kLost);
-    // The caller that closes it is still inside one of its methods, so it is destroyed later.
+    // A method of the connection may be running, so the connection is destroyed later.
     for (Connections* each : {&strangers_, &connections_}) {
       if (auto node = each->extract(connection.id())) gone_.push_back(std::move(node.mapped()));
     }
     clients_.store(connections_.size(), std::memory_order_relaxed);
   }
 
-  // The stranger is told as well. Whoever watches this process must know why a rank does not come.
+  // Logs that a client does not know the key. A user who watches this process then learns why a
+  // rank is missing. The client itself gets an error too.
   void distrusted(const Connection& connection) override {
     if (is_unix()) return;
     const std::string from = os::peer_host(connection.fd());
@@ -296,9 +300,10 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
   }
 
   // --- Strangers ------------------------------------------------------------------------------
+
   void accept_some() {
     try {
-      // A few at a time, so that those who are in have their turn.
+      // Accept only some connections at once, so that connected clients are served too.
       for (int i = 0; i < 64 && !is_stopping_; ++i) {
         os::Fd socket = os::accept_pending(listener_.socket.get());
         if (!socket) break;
@@ -338,7 +343,7 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
     stranger->start();
   }
 
-  // None where the other end is not to be talked to.
+  // Makes the channel of a new connection. Null if the peer belongs to another user.
   std::unique_ptr<rendezvous::Channel> open_channel(os::Fd socket) {
     const int fd = socket.get();
     if (is_unix() && os::peer_credentials(fd).uid != ::geteuid()) return nullptr;
@@ -352,7 +357,7 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
     return std::holds_alternative<rendezvous::UnixName>(listener_.address);
   }
 
-  // Made when it is needed: most jobs stay on one host.
+  // Returns the TLS context. It is made at its first use, because jobs of one host need none.
   const std::shared_ptr<rendezvous::TlsContext>& tls_context() {
     if (!tls_context_) {
       tls_context_ = rendezvous::make_tls_context(rendezvous::Side::kServer, *options_.key);
@@ -379,10 +384,11 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
   }
 
   // --- Clients --------------------------------------------------------------------------------
+
   rendezvous::Verdict judge(Connection& connection, const rendezvous::Hello& hello) override {
     using rendezvous::Decision;
     auto verdict = decide(hello);
-    if (is_to_be_sorted(hello)) verdict = sort(hello, verdict);
+    if (is_judged_by_origin(hello)) verdict = judge_by_origin(hello, verdict);
     if (verdict.decision != Decision::kWelcome) return verdict;
     if (hello.role == StoreRole::kMember) {
       origins_.emplace(connection.id(), hello.origin);
@@ -401,7 +407,7 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
     return verdict;
   }
 
-  // Only AF_UNIX tells which process is at the other end.
+  // Returns the facts about a member. Its process is known only if it has connected over AF_UNIX.
   rendezvous::StoreMember member_of(const Connection& connection,
                                     const rendezvous::Hello& hello) const {
     rendezvous::StoreMember member{.rank = hello.rank, .size = hello.size};
@@ -412,15 +418,17 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
     return member;
   }
 
-  // Two jobs of one user may meet at the same address, with nothing else to tell them apart. The
-  // processes that started their ranks do.
-  bool is_to_be_sorted(const rendezvous::Hello& hello) const {
+  // Returns whether a rank's ancestors (origin.h) must decide if it belongs to this job. This is
+  // necessary because two jobs of one user may meet at one address, and may not differ otherwise.
+  bool is_judged_by_origin(const rendezvous::Hello& hello) const {
     return hello.role == StoreRole::kMember && options_.rank >= 0 && !own_origin_.empty() &&
            !hello.origin.empty() && hello.job == options_.job && hello.epoch == options_.epoch;
   }
 
-  // Decides about a rank that may be another job's.
-  rendezvous::Verdict sort(const rendezvous::Hello& hello, const rendezvous::Verdict& verdict) {
+  // Decides by a rank's ancestors whether it belongs to this job. `verdict` is the decision by all
+  // other facts.
+  rendezvous::Verdict judge_by_origin(const rendezvous::Hello& hello,
+                                      const rendezvous::Verdict& verdict) {
     using rendezvous::Decision;
     const auto& who = hello.origin;
     const rendezvous::Verdict refused{.decision = Decision::kOtherJob, .fact = ::getpid()};
@@ -447,8 +455,9 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
     return {.decision = Decision::kComeLater};
   }
 
-  // A second process claims this one's rank: there are two jobs. Ranks that are here already may
-  // belong to the other one, which all hear. A child of this process has only inherited its place.
+  // Handles a second process that claims this process's rank. Unless it is a descendant of this
+  // process, there are two jobs. Clients that may belong to the other job then count as lost, and
+  // all ranks are told.
   void take_note_of_rival(const rendezvous::Origin& rival) {
     if (std::ranges::find(rival, own_origin_.front()) != rival.end()) return;
     if (rivals_.size() >= rendezvous::kMostRivals) return;
@@ -511,11 +520,11 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
         });
   }
 
-  // A member withdraws itself alone, and once.
+  // Lets a member withdraw itself, once. A request to withdraw another rank does nothing.
   void speak_for_itself(const Connection& connection, rendezvous::NumberedRequest& request) {
     const auto member = members_.extract(connection.id());
     if (!member) {
-      request.request.op = rendezvous::Op::kTryGet;  // nothing
+      request.request.op = rendezvous::Op::kTryGet;  // has no effect
       return;
     }
     request.request.rank = member.mapped().rank;
@@ -532,28 +541,31 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
   Connection::Context context_;
   std::shared_ptr<rendezvous::TlsContext> tls_context_;
   rendezvous::Table table_;
-  bool is_loopback_ = false;  // every connection is
+  bool is_loopback_ = false;  // true: all connections come from this host
   Deadline accepts_again_ = Deadline::never();
   Deadline linger_ = Deadline::never();
   bool is_stopping_ = false;
   bool has_complained_ = false;
-  std::set<std::string> distrusted_;  // hosts without the key
+  std::set<std::string> distrusted_;  // hosts of clients without the key
   std::uint64_t next_id_ = rendezvous::kFirstId;
   Connections strangers_;
-  // By age; some are gone, or strangers no longer.
+  // The time by which each stranger must have proved that it knows the key. The oldest comes first.
+  // Some strangers are closed by now, or have proved it.
   std::deque<std::pair<Clock::time_point, std::uint64_t>> stranger_deadlines_;
-  Connections connections_;  // those who have proved themselves
-  std::unordered_map<std::uint64_t, rendezvous::StoreMember> members_;  // that may still be lost
+  Connections connections_;  // clients that have proved that they know the key
+  // Members that may still be lost, by connection.
+  std::unordered_map<std::uint64_t, rendezvous::StoreMember> members_;
   const rendezvous::Origin own_origin_ = rendezvous::origin_of_this_process();
-  std::unordered_map<std::uint64_t, rendezvous::Origin>
-      origins_;                             // of connections that are members
-  std::vector<rendezvous::Origin> rivals_;  // other processes that claim this one's rank
-  std::unordered_map<std::uint64_t, Clock::time_point> doubtful_since_;  // by process
+  // The members' origins, by connection.
+  std::unordered_map<std::uint64_t, rendezvous::Origin> origins_;
+  std::vector<rendezvous::Origin> rivals_;  // other processes that claim this process's rank
+  // When each doubtful process came first, by process.
+  std::unordered_map<std::uint64_t, Clock::time_point> doubtful_since_;
   rendezvous::LostMembers lost_;
-  std::vector<std::uint64_t> put_off_;             // connections, some gone, that are due a turn
+  std::vector<std::uint64_t> put_off_;             // connections that want a turn; some may be gone
   std::vector<std::shared_ptr<Connection>> gone_;  // closed in this turn
-  std::unordered_map<int, std::uint64_t> claims_;  // rank to connection, which may be gone
-  std::atomic<std::size_t> clients_ = 0;           // relaxed: a number to look at
+  std::unordered_map<int, std::uint64_t> claims_;  // the connection of each rank; it may be gone
+  std::atomic<std::size_t> clients_ = 0;           // relaxed: only for users to read
   std::atomic<bool> is_asked_to_stop_ = false;
   mutable std::mutex mutex_;  // guards the members below
   std::vector<int> departures_;
@@ -563,7 +575,7 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
 };
 
 StoreServer::StoreServer(Options options) {
-  os::occupy_standard_descriptors();  // else its sockets would get printed text
+  os::occupy_standard_descriptors();  // otherwise printed text could get into a socket
   impl_ = std::make_unique<Impl>(std::move(options));
 }
 StoreServer::StoreServer(StoreServer&&) noexcept = default;

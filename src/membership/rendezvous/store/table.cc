@@ -12,17 +12,15 @@
 namespace hocket::rendezvous {
 namespace {
 
-constexpr int kMaxSize = 1 << 20;  // ranks that meet
-
-// Memory of a key besides its own bytes and the value's.
+// The memory that a key takes besides its own bytes and those of its value.
 constexpr std::size_t kOverhead = 128;
 
-constexpr std::size_t kMaxReason = 2048;  // bytes of the reason why a rank will not come
+constexpr std::size_t kMaxReason = 2048;  // the longest text why a rank will not come, in bytes
 constexpr std::string_view kAllJoined = "all ranks had joined";
 
 Reply refused(std::string text) { return {.code = ReplyCode::kRefused, .text = std::move(text)}; }
 
-// Memory of a request while it waits. Each of its keys is stored twice.
+// Returns the memory that a request takes while it waits. Each of its keys is stored twice.
 std::size_t cost_of(const StoreRequest& request) {
   std::size_t bytes = kOverhead + request.key.size() + request.value.size();
   for (const std::string& key : request.keys) bytes += 2 * (key.size() + kOverhead);
@@ -181,28 +179,29 @@ void Table::wait_for_keys(ClientId client, StoreRequest&& request, Answer&& answ
 void Table::enter_room(ClientId client, StoreRequest&& request, Answer&& answer) {
   const int rank = request.rank;
   const int size = request.size;
-  if (size < 1 || size > kMaxSize || rank < 0 || rank >= size) {
+  if (size < 1 || size > kMostRanks || rank < 0 || rank >= size) {
     return answer(refused(fmt::format(
-        "rank {} of {} cannot be in \"{}\"; ranks go from 0 to size - 1, and at most {} meet",
+        "rank {} of {} cannot be in {}; ranks go from 0 to size - 1, and at most {} meet",
         rank,
         size,
-        request.key,
-        kMaxSize)));
+        shown_name(request.key),
+        kMostRanks)));
   }
   if (!has_room_for(request)) return answer(full());
   const RoomId id{request.op, request.key};
   Room& room =
       rooms_.try_emplace(id, Room{.size = size, .by_rank = {}, .gave_up = {}}).first->second;
   if (room.size != size) {
-    return answer(refused(fmt::format("rank {} says that {} ranks meet in \"{}\", others say {}",
+    return answer(refused(fmt::format("rank {} says that {} ranks meet in {}, others say {}",
                                       rank,
                                       size,
-                                      request.key,
+                                      shown_name(request.key),
                                       room.size)));
   }
   if (room.by_rank.contains(rank)) {
-    return answer(refused(fmt::format(
-        "rank {} is in \"{}\" already, through another client or thread", rank, request.key)));
+    return answer(refused(fmt::format("rank {} is in {} already, through another client or thread",
+                                      rank,
+                                      shown_name(request.key))));
   }
   room.gave_up.erase(rank);
   room.by_rank[rank] = add_waiter(client, std::move(request), std::move(answer));
@@ -250,19 +249,11 @@ void Table::refuse_where_missing(const RoomId& id) {
           ? std::string(kAllJoined)
           : fmt::format(
                 "it had {} \"{}\"", id.first == Op::kExchange ? "joined" : "reached", id.second));
-  // Copied before the first waiter is taken: that may empty the room, which ends it.
-  const std::map<int, WaiterId> members = room.by_rank;
-  std::vector<Waiter> waiters;
-  for (const auto& [rank, waiter] : members) waiters.push_back(take_waiter(waiter));
-  for (auto each = waiters.rbegin(); each != waiters.rend(); ++each) each->answer(Reply(reply));
+  answer_all(take_members(id), reply);
 }
 
 void Table::complete(const RoomId& id) {
-  // Copied before the first waiter is taken: that may empty the room, which ends it.
-  const std::map<int, WaiterId> members = rooms_.at(id).by_rank;
-  std::vector<Waiter> waiters;
-  waiters.reserve(members.size());
-  for (const auto& [rank, waiter] : members) waiters.push_back(take_waiter(waiter));
+  const std::vector<Waiter> waiters = take_members(id);
   std::vector<std::span<const std::byte>> parts;
   std::size_t total = 0;
   for (const auto& waiter : waiters) {
@@ -271,14 +262,28 @@ void Table::complete(const RoomId& id) {
   }
   Reply reply;
   if (total > kMaxValueBytes) {
-    reply = refused(fmt::format("the ranks bring {} bytes to \"{}\", more than {} together",
+    reply = refused(fmt::format("the ranks bring {} bytes to {}, more than {} together",
                                 total,
-                                id.second,
+                                shown_name(id.second),
                                 kMaxValueBytes));
   } else if (id.first == Op::kExchange) {
     reply.value = std::make_shared<const Bytes>(encode_parts(parts));
   }
-  // Rank 0 last: where it is the server, it may end as soon as it has its answer.
+  answer_all(waiters, reply);
+}
+
+// Takes the waiters of a room, in the order of their ranks.
+std::vector<Table::Waiter> Table::take_members(const RoomId& id) {
+  // A copy, because taking the last waiter destroys the room.
+  const std::map<int, WaiterId> members = rooms_.at(id).by_rank;
+  std::vector<Waiter> waiters;
+  waiters.reserve(members.size());
+  for (const auto& [rank, waiter] : members) waiters.push_back(take_waiter(waiter));
+  return waiters;
+}
+
+// Rank 0 gets its answer last. It may be the server, and may end as soon as it has its answer.
+void Table::answer_all(const std::vector<Waiter>& waiters, const Reply& reply) {
   for (auto each = waiters.rbegin(); each != waiters.rend(); ++each) each->answer(Reply(reply));
 }
 
@@ -299,7 +304,7 @@ Table::WaiterId Table::add_waiter(ClientId client, StoreRequest&& request, Answe
   return id;
 }
 
-// Removes every trace of the wait.
+// Removes a waiter from all indexes, and returns it.
 Table::Waiter Table::take_waiter(WaiterId id) {
   const auto found = waiters_.find(id);
   Waiter waiter = std::move(found->second);
@@ -355,8 +360,8 @@ void Table::drop(ClientId client) {
 }
 
 void Table::expire(base::Deadline::Clock::time_point now) {
-  // All replies are written before the first wait ends, so that ranks which give up at one moment
-  // do not name each other.
+  // All replies are made before the first wait ends. Otherwise ranks that give up at the same time
+  // would name each other.
   std::vector<std::pair<WaiterId, Reply>> expired;
   for (const auto& [when, id] : by_deadline_) {
     if (when > now) break;

@@ -18,23 +18,23 @@
 
 namespace hocket::rendezvous {
 
-// A resource; one thread at a time. Requests are answered by a callback: at once, when the awaited
-// event happens, or by `expire`. Nothing throws; errors are answers, too.
+// A resource. One thread at a time uses it. A callback gets the reply to a request: at once, when
+// the awaited event happens, or from `expire`. Nothing throws, because errors are replies too.
 class Table {
  public:
   using ClientId = std::uint64_t;
-  // Must not call the table.
+  // Gets the reply to a request. It must not call the table.
   using Answer = std::function<void(Reply&&)>;
 
   explicit Table(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
   void execute(ClientId client, StoreRequest&& request, Answer answer);
-  // `rank` of `size` will not come. A client that waits for it in a room of that size, now or
-  // later, is refused with `how`. So is every watch of that many ranks.
+  // Records that `rank` of `size` will not come. A client that waits for it in a room of that size,
+  // now or later, is refused with `how`. So is every watch of that many ranks.
   void rank_ended(int rank, int size, std::string how);
-  // The client is gone: its waits end unanswered and do not count.
+  // Removes the waits of a client that is gone. They get no answers.
   void drop(ClientId client);
-  // Answers the waits whose time has run out.
+  // Answers the waits whose deadline has passed.
   void expire(base::Deadline::Clock::time_point now);
   base::Deadline next_deadline() const;
   std::size_t waiting() const noexcept { return waiters_.size(); }
@@ -47,14 +47,14 @@ class Table {
     base::Deadline deadline;
     StoreRequest request;
     Answer answer;
-    std::set<std::string> missing;  // keys, for get and wait
+    std::set<std::string> missing;  // for get and wait: the keys that are not set yet
   };
   using RoomId = std::pair<Op, std::string>;
-  // A meeting of ranks that wait for each other. Exists while a rank is in it.
+  // An exchange or a barrier in which ranks wait for each other. It exists while some rank waits.
   struct Room {
     int size = 0;
-    std::map<int, WaiterId> by_rank;  // ranks that are there
-    std::set<int> gave_up;            // ranks that ran out of time, and did not return
+    std::map<int, WaiterId> by_rank;  // the ranks that wait
+    std::set<int> gave_up;            // ranks whose deadline passed, and that have not come again
   };
 
   struct Ended {
@@ -71,7 +71,7 @@ class Table {
   void enter_room(ClientId client, StoreRequest&& request, Answer&& answer);
   void watch(ClientId client, StoreRequest&& request, Answer&& answer);
   void complete(const RoomId& id);
-  // Answers clients that wait in a room for a rank that will not come.
+  // Refuses all clients in a room if the room waits for a rank that will not come.
   void refuse_where_missing(const RoomId& id);
 
   bool put(const std::string& key, Bytes&& bytes);
@@ -80,6 +80,8 @@ class Table {
   void announce(const std::string& key);
   WaiterId add_waiter(ClientId client, StoreRequest&& request, Answer&& answer);
   Waiter take_waiter(WaiterId id);
+  std::vector<Waiter> take_members(const RoomId& id);
+  static void answer_all(const std::vector<Waiter>& waiters, const Reply& reply);
   Reply timeout_of(const Waiter& waiter) const;
 
   std::size_t max_bytes_;

@@ -27,15 +27,15 @@ namespace {
 using base::Deadline;
 using std::chrono::milliseconds;
 
-// The result of one attempt: a channel, or the reason why there is none yet.
+// The result of one attempt: a connection, or the reason why there is none yet.
 struct Attempt {
   Established established;
   std::string reason;
-  bool stale = false;         // another job or epoch is served there
-  bool is_other_job = false;  // of this user, and of the same name
+  bool stale = false;         // the store serves another job or epoch
+  bool is_other_job = false;  // another job of this user, with the same name
 };
 
-// The peer accepted the connection and sent nothing.
+// Thrown if the peer has accepted the connection, but sends nothing.
 class SilentPeer : public RendezvousError {
   using RendezvousError::RendezvousError;
 };
@@ -48,7 +48,7 @@ class SilentPeer : public RendezvousError {
                   address));
 }
 
-// False where the peer closed the connection.
+// Sends a frame. Returns false if the peer has closed the connection.
 bool send_frame(Channel& channel,
                 const Bytes& payload,
                 const std::string& address,
@@ -69,7 +69,7 @@ bool send_frame(Channel& channel,
   return true;
 }
 
-// Absent where the peer closed the connection.
+// Receives the payload of a frame. Absent if the peer has closed the connection.
 std::optional<Bytes> receive_frame(Channel& channel,
                                    const std::string& address,
                                    Deadline deadline) {
@@ -113,7 +113,7 @@ Trust trust_of(const Address& address, const StoreClientOptions& options) {
   return std::holds_alternative<UnixName>(address) ? Trust::kUser : Trust::kNetwork;
 }
 
-// The reason of a refusal, but for kWelcome.
+// Explains a refusal: any decision except kWelcome.
 std::string explain(const Verdict& verdict,
                     const Address& address,
                     const StoreClientOptions& options) {
@@ -201,7 +201,8 @@ std::string explain(const Verdict& verdict,
   return {};
 }
 
-// The attempt's result if the peer closed the connection.
+// Returns the result of an attempt in which the peer has closed the connection. Throws if the
+// reason is that the two sides do not share a key.
 Attempt closed(const Channel& channel, const StoreClientOptions& options) {
   const std::string why = channel.distrust();
   if (why.empty()) {
@@ -290,7 +291,7 @@ Attempt attempt(const Address& address,
                           ? fmt::format("{} ({} is this host alone: others cannot reach it)",
                                         error.what(),
                                         options.address)
-                          : error.what()};  // no process listens there, yet
+                          : error.what()};  // no process listens there yet
   }
   return shake_hands(std::move(channel), address, options, is_named, deadline);
 }
@@ -325,7 +326,7 @@ Established establish(const StoreClientOptions& options, const Approach& approac
   const auto stale_deadline = std::min(Deadline::in(approach.stale_timeout), deadline);
   const auto other_job_deadline = std::min(Deadline::in(kForOtherJob), stale_deadline);
   auto silent_until = Deadline::in(kSilentWait);
-  std::string stale;  // result of the attempt before
+  std::string stale;  // the reason of the previous attempt, if it was stale
   Established established;
   const auto is_there = [&](bool) {
     Attempt tried;
@@ -336,7 +337,7 @@ Established establish(const StoreClientOptions& options, const Approach& approac
       if (deadline.has_passed() || approach.on_silence == OnSilence::kGiveUp) throw;
       tried.reason = silent.what();
     } catch (const RendezvousError&) {
-      // In the midst of a handshake the time was over.
+      // If the time ended during a handshake, report the previous attempt, which explains more.
       if (!stale.empty() && deadline.has_passed()) throw RendezvousError(stale);
       throw;
     }

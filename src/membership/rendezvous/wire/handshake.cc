@@ -15,8 +15,7 @@
 namespace hocket::rendezvous {
 namespace {
 
-// Every conversation starts with it, so that a stray client of another protocol is detected at
-// once.
+// The first bytes of each conversation, by which a client of another protocol is detected at once.
 constexpr std::string_view kMagic = "hocket-store";
 
 template <std::size_t N>
@@ -36,6 +35,7 @@ Mac hmac(const Key& key, std::string_view label, std::span<const std::byte> mess
   const Bytes labelled = writer.payload();
   Mac mac;
   unsigned int size = mac.size();
+  keep_openssl();
   const auto* done = HMAC(EVP_sha256(),
                           key.bytes().data(),
                           static_cast<int>(Key::kBytes),
@@ -170,7 +170,8 @@ Mac Transcript::server_mac(const Key& key, const Verdict& verdict) const {
 }
 
 void fill_randomly(std::span<std::byte> bytes) {
-  // Up to 256 bytes come whole or not at all, and only EINTR before the pool is ready.
+  // getrandom returns up to 256 bytes completely or not at all. EINTR is possible only before the
+  // kernel's pool is ready.
   while (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
     if (errno != EINTR) throw SystemError("cannot get random bytes", errno);
   }
@@ -181,6 +182,8 @@ Nonce make_nonce() {
   fill_randomly(nonce);
   return nonce;
 }
+
+void keep_openssl() noexcept { OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr); }
 
 bool equal(const Mac& a, const Mac& b) noexcept {
   return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;

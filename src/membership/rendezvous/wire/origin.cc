@@ -18,7 +18,7 @@ Origin origin_of_this_process() {
   for (pid_t pid = ::getpid(); pid > 0 && origin.size() < kMaxOrigin;
        pid = os::process_parent(pid)) {
     const std::uint64_t start = os::process_start(pid);
-    if (start == 0) break;  // it has ended, or is of another pid namespace
+    if (start == 0) break;  // it has ended, or is in another pid namespace
     origin.push_back(base::mix(base::mix(host, static_cast<std::uint64_t>(pid)), start));
   }
   return origin;

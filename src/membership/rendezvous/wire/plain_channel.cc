@@ -38,8 +38,8 @@ class PlainChannel final : public Channel {
     }
   }
 
-  // The server's port. It keeps a proof that was given to another listener on this host from being
-  // passed on to the server. 0 for AF_UNIX.
+  // The binding is the server's port; 0 for AF_UNIX. So a proof that was meant for another listener
+  // on this host cannot be passed on to the server.
   Bytes binding() const override {
     WireWriter writer;
     writer.text("plain");

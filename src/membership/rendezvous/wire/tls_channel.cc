@@ -1,4 +1,5 @@
-// TLS 1.3 over a nonblocking socket, both sides proved by a pre-shared key and by nothing else.
+// TLS 1.3 over a nonblocking socket. Both sides authenticate by a pre-shared key, and by nothing
+// else.
 
 #include <openssl/bio.h>
 #include <openssl/err.h>
@@ -13,6 +14,7 @@
 
 #include "hocket/error.h"
 #include "membership/rendezvous/wire/channel.h"
+#include "membership/rendezvous/wire/handshake.h"
 
 namespace hocket::rendezvous {
 namespace {
@@ -28,9 +30,9 @@ using SslPointer = std::unique_ptr<SSL, Freed<&SSL_free>>;
 using SslContextPointer = std::unique_ptr<SSL_CTX, Freed<&SSL_CTX_free>>;
 using BioMethodPointer = std::unique_ptr<BIO_METHOD, Freed<&BIO_meth_free>>;
 
-// The identity of the server's key; there is only one.
+// The identity of the key. There is only one key.
 constexpr std::string_view kIdentity = "hocket job key";
-// The only cipher suite: its hash must match the key's.
+// The only cipher suite. Its hash must be that of the key.
 constexpr const char* kSuite = "TLS_AES_128_GCM_SHA256";
 constexpr std::array<unsigned char, 2> kSuiteCode = {0x13, 0x01};
 constexpr std::string_view kBindingLabel = "EXPORTER-hocket-store";
@@ -50,11 +52,11 @@ void require(bool done) {
   if (!done) throw_setup();
 }
 
-// --- The socket under it: OpenSSL's own does not keep SIGPIPE away -----------------------------
+// --- The socket. OpenSSL's own BIO for it does not prevent SIGPIPE ------------------------------
 
 struct Wire {
   int fd = -1;
-  bool is_empty = false;  // the last read has taken all there was
+  bool is_empty = false;  // the last read has emptied the socket
 };
 
 Wire& wire_of(BIO* bio) noexcept { return *static_cast<Wire*>(BIO_get_data(bio)); }
@@ -74,7 +76,7 @@ int bio_write(BIO* bio, const char* bytes, int size) {
 int bio_read(BIO* bio, char* bytes, int size) {
   BIO_clear_retry_flags(bio);
   Wire& wire = wire_of(bio);
-  // OpenSSL wants to know whether there is more; the system has just said that there is not.
+  // OpenSSL reads once more to find the end of the data. The answer needs no system call.
   if (wire.is_empty) {
     BIO_set_retry_read(bio);
     return -1;
@@ -88,6 +90,7 @@ int bio_read(BIO* bio, char* bytes, int size) {
 long bio_control(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
 
 BioMethodPointer make_bio_method() {
+  keep_openssl();
   BioMethodPointer method(
       BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "hocket socket"));
   require(method && BIO_meth_set_write(method.get(), bio_write) == 1 &&
@@ -123,13 +126,13 @@ class TlsContext {
     SSL_CTX_set_mode(context,
                      SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                          SSL_MODE_RELEASE_BUFFERS);
-    // Records are read by the bufferful, not their headers first.
+    // Read as much as is available. Otherwise OpenSSL reads the header of each record first.
     SSL_CTX_set_read_ahead(context, 1);
-    // The trust store is empty, so no certificate is accepted: only the key is.
+    // The trust store is empty, so no certificate is accepted, only the key.
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
     SSL_CTX_set_app_data(context, this);
     if (side == Side::kServer) {
-      // Without one a server that verifies its peers refuses every resumed session, ours too.
+      // Without a session id context, a server that verifies peers refuses all resumed sessions.
       require(
           SSL_CTX_set_session_id_context(context,
                                          reinterpret_cast<const unsigned char*>(kIdentity.data()),
@@ -158,7 +161,7 @@ class TlsContext {
     return ssl;
   }
 
-  // The key in the shape of a session to be resumed. Null where OpenSSL has no memory.
+  // Returns the key in the form of a session that is resumed. Null if OpenSSL has no memory.
   SSL_SESSION* make_session(SSL* ssl) const {
     SSL_SESSION* session = SSL_SESSION_new();
     const SSL_CIPHER* suite = SSL_CIPHER_find(ssl, kSuiteCode.data());
@@ -200,7 +203,7 @@ int use_session(SSL* ssl,
                 size_t* size,
                 SSL_SESSION** session) {
   *session = nullptr;
-  // A server that asks for another hash than the key's suite has gets no key.
+  // Offer no key if the server wants another hash than that of the key's suite.
   if (hash != nullptr && EVP_MD_is_a(hash, "SHA256") != 1) return 1;
   *session = context_of(ssl).make_session(ssl);
   *identity = reinterpret_cast<const unsigned char*>(kIdentity.data());
@@ -233,7 +236,8 @@ class TlsChannel final : public Channel {
     return wire_.is_empty && SSL_has_pending(ssl_.get()) == 0;
   }
 
-  // Derived from the session's secrets: who sits between two sessions cannot make them equal.
+  // The binding is derived from the session's secrets. So an attacker between two sessions cannot
+  // make their bindings equal.
   Bytes binding() const override {
     Bytes bytes(kBindingBytes);
     const int done = SSL_export_keying_material(ssl_.get(),
@@ -251,7 +255,7 @@ class TlsChannel final : public Channel {
   std::string distrust() const override { return distrust_; }
 
  private:
-  // The handshake happens on the way, with the first operation.
+  // Runs an operation of OpenSSL. The first one also performs the handshake.
   template <typename Operation>
   Result move(const Operation& operation, const std::size_t& moved) {
     if (!distrust_.empty()) return {State::kClosed};
@@ -259,7 +263,7 @@ class TlsChannel final : public Channel {
     wire_.is_empty = false;
     const int done = operation();
     if (done == 1) {
-      // A handshake without the key proves nothing.
+      // A handshake that did not use the key proves nothing.
       if (is_trusted_ || SSL_session_reused(ssl_.get()) == 1) {
         is_trusted_ = true;
         return {State::kMoved, moved};

@@ -1,7 +1,9 @@
-// Bytes on the wire: frames, and fields within them. Little-endian.
+// Frames, and fields within them, as bytes on the wire. Numbers are little-endian.
 //
-// A frame is its payload's length (4 bytes) and the payload. Everything here is a pure function of
-// the given bytes, which are untrusted. A length field alone never causes an allocation.
+//   | length of the payload, 4 bytes | payload |
+//
+// All functions are pure. The bytes that they read are untrusted: a length field alone never causes
+// an allocation.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +18,7 @@ namespace hocket::rendezvous {
 
 inline constexpr std::size_t kFrameHeaderBytes = 4;
 
-// Builds a payload, behind room for a frame's header. A value.
+// Builds a payload, with room for a frame's header in front of it. A value.
 class WireWriter {
  public:
   WireWriter() {
@@ -29,25 +31,26 @@ class WireWriter {
   void u32(std::uint32_t value) { integer(value, 4); }
   void i64(std::int64_t value) { integer(static_cast<std::uint64_t>(value), 8); }
   void raw(std::span<const std::byte> bytes);
-  // With its length in front.
+  // Appends the number of bytes, and then the bytes.
   void blob(std::span<const std::byte> bytes);
   void text(std::string_view text) { blob(as_bytes(text)); }
 
-  // The finished frame. `bytes_to_follow` are part of its payload, but are sent from elsewhere.
+  // Returns the finished frame. `bytes_to_follow` is the number of further bytes of its payload,
+  // which the caller sends itself.
   Bytes frame(std::size_t bytes_to_follow = 0) &&;
-  // The payload alone.
+  // Returns the payload without the frame's header.
   Bytes payload() const { return Bytes(bytes_.begin() + kFrameHeaderBytes, bytes_.end()); }
 
  private:
-  // Most messages fit without growing.
+  // The initial capacity. Most messages need no more.
   static constexpr std::size_t kUsualBytes = 128;
   void integer(std::uint64_t value, int width);
 
   Bytes bytes_;
 };
 
-// Decodes a payload. A value; reads its span, which must outlive it. Reading past the end, or a
-// length above its limit, gives zeros and makes `ok` false permanently.
+// Decodes a payload. A value. The span must outlive it. After an attempt to read past the end, or
+// to read a length above its limit, all further reads give zeros, and `ok` stays false.
 class WireReader {
  public:
   explicit WireReader(std::span<const std::byte> bytes) noexcept : rest_(bytes) {}
@@ -62,7 +65,7 @@ class WireReader {
   std::span<const std::byte> rest() noexcept { return raw(rest_.size()); }
 
   bool ok() const noexcept { return ok_; }
-  // Everything was read, and nothing was missing.
+  // Returns whether all bytes were read, and none was missing.
   bool finished() const noexcept { return ok_ && rest_.empty(); }
 
  private:
@@ -72,12 +75,12 @@ class WireReader {
   bool ok_ = true;
 };
 
-// The frame at the start of the bytes received so far.
+// The frame at the start of the bytes that were received so far.
 struct Frame {
   enum class State { kIncomplete, kComplete, kTooLong };
   State state = State::kIncomplete;
   std::span<const std::byte> payload = {};
-  std::size_t size = 0;  // of the whole frame; when complete
+  std::size_t size = 0;  // size of the complete frame, with its header
 };
 Frame parse_frame(std::span<const std::byte> received, std::size_t max_payload) noexcept;
 

@@ -13,7 +13,8 @@ namespace hocket::base {
 
 using relacy::Site;
 
-// As large as what it stands for, so that layouts are the library's; holds what it began with.
+// Has the size of std::atomic<T>, so that layouts are the library's. It holds only the initial
+// value.
 template <typename T>
 class Atomic {
  public:
@@ -96,18 +97,18 @@ inline void thread_fence(std::memory_order order,
   relacy::fence(order, site);
 }
 
-// The value lies where it is; whether two threads are at it at once is what is watched.
+// The value lies in the object itself. The simulator checks that no two threads access it at once.
 template <typename T>
-class Plain {
+class NonAtomic {
  public:
-  constexpr Plain() noexcept = default;
-  constexpr Plain(T value) noexcept : value_(value) {}
-  Plain& operator=(const T& value) noexcept {
+  constexpr NonAtomic() noexcept = default;
+  constexpr NonAtomic(T value) noexcept : value_(value) {}
+  NonAtomic& operator=(const T& value) noexcept {
     relacy::write_plain(this, std::source_location::current());
     value_ = value;
     return *this;
   }
-  Plain& operator=(const Plain& other) noexcept { return *this = static_cast<T>(other); }
+  NonAtomic& operator=(const NonAtomic& other) noexcept { return *this = static_cast<T>(other); }
   operator T() const noexcept {
     relacy::read_plain(this, std::source_location::current());
     return value_;

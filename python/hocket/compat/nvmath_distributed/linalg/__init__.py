@@ -1,4 +1,4 @@
-"""Linear algebra by nvmath's names, over `hocket.linalg`."""
+"""Linear algebra with nvmath's names, over `hocket.linalg`."""
 
 from typing import NoReturn
 

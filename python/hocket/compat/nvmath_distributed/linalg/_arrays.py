@@ -1,4 +1,4 @@
-"""The same operations on arrays of NumPy, CuPy and PyTorch."""
+"""Operations that work on arrays of NumPy, CuPy and PyTorch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._types import FLOAT8
 
 
 def like(array: Any, shape: Sequence[int], dtype: str) -> Any:
-    """Zeros of the array's package, where it is, in Fortran order."""
+    """Return zeros in Fortran order, of the same package and in the same memory as `array`."""
     if package_of(array) == "torch":
         import torch
 
@@ -25,10 +25,10 @@ def like(array: Any, shape: Sequence[int], dtype: str) -> Any:
 
 
 def in_dtype(array: Any, dtype: str) -> Any:
-    """The array, or a copy in another dtype."""
+    """Return the array, or a copy of it in another dtype."""
     if dtype_name(array) == dtype:
         return array
-    if dtype in FLOAT8:  # too large numbers become the largest number
+    if dtype in FLOAT8:  # numbers that are too large become the largest number
         array = array.clip(-FLOAT8[dtype], FLOAT8[dtype])
     if package_of(array) == "torch":
         import torch
@@ -38,7 +38,7 @@ def in_dtype(array: Any, dtype: str) -> Any:
 
 
 def largest_of(array: Any) -> Any:
-    """The largest magnitude, in an array of one float32 where `array` is."""
+    """Return the largest magnitude, as an array of one float32 in the same memory as `array`."""
     made = like(array, (1, 1), "float32")[0]
     if math.prod(array.shape):
         made[0] = abs(array).max()
@@ -46,14 +46,14 @@ def largest_of(array: Any) -> Any:
 
 
 def module_of(array: Any) -> Any:
-    """The package whose it is."""
+    """Return the module of the array's package."""
     return __import__(package_of(array))
 
 
 def in_symmetric_memory(
     shape: Sequence[int], package: str, dtype: str, logger: Optional[logging.Logger]
 ) -> Any:
-    """A new array in Fortran order. Collective; the program frees it."""
+    """Return a new array in Fortran order. Collective; the program frees it."""
     module = importlib.import_module(package)
     return allocate_symmetric_memory(
         shape,
@@ -66,7 +66,7 @@ def in_symmetric_memory(
 
 
 def rounded(array: Any, out: Any, dtype: str) -> Any:
-    """The array in a dtype; in `out` if that is given."""
+    """Return the array converted to a dtype. If `out` is given, the result is written to it."""
     array = in_dtype(array, dtype)
     if out is not None and array is not out:
         out[...] = array
@@ -74,7 +74,7 @@ def rounded(array: Any, out: Any, dtype: str) -> Any:
 
 
 def sum_of_all(comm: Any, array: Any) -> Any:
-    """Every process's array together, in a new one."""
+    """Return the sum of all processes' arrays, as a new array."""
     summed = array.clone() if hasattr(array, "clone") else array.copy(order="F")
     comm.all_reduce(summed.T)
     return summed

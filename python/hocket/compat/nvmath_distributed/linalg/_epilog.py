@@ -1,8 +1,9 @@
 """The operations after a distributed product: bias, ReLU, GELU, their gradients, and auxiliary
 data.
 
-All of it is local except the sums of a bias's gradients, which are reduced over the processes. It
-works through a process's part of the result by columns, as many at once as a cache holds.
+All operations are local, except the sums of a bias's gradients, which are reduced over the
+processes. An operation processes this process's part of the result in groups of columns that fit
+into a cache.
 """
 
 from __future__ import annotations
@@ -28,17 +29,19 @@ _SLOPE, _BEND = math.sqrt(2 / math.pi), 0.044715
 
 
 def relu_aux_shape(shape: Sequence[int]) -> tuple[int, int]:
-    """Shape of ReLU's bit mask: eight rows a byte, in columns of whole 16 bytes."""
+    """Return the shape of ReLU's bit mask. A byte holds eight rows; columns have multiples of 16
+    bytes.
+    """
     return -(-shape[0] // 128) * 16, shape[1]
 
 
 def gelu_aux_shape(shape: Sequence[int]) -> tuple[int, int]:
-    """Shape of GELU's saved input, in columns of whole 8 elements."""
+    """Return the shape of GELU's saved input. Columns have multiples of 8 elements."""
     return -(-shape[0] // 8) * 8, shape[1]
 
 
 def gelu(x: Any) -> Any:
-    """GELU by tanh, as in GPUs' libraries."""
+    """Return GELU in its form with tanh, like GPUs' libraries."""
     t = x * x
     t *= _BEND
     t += 1
@@ -52,14 +55,15 @@ def gelu(x: Any) -> Any:
 
 
 def gelu_slope(x: Any) -> Any:
-    """The derivative of `gelu`."""
+    """Return the derivative of `gelu`."""
     square = x * x
     t = module_of(x).tanh(_SLOPE * x * (1 + _BEND * square))
     return 0.5 * (1 + t) + 0.5 * _SLOPE * x * (1 - t * t) * (1 + 3 * _BEND * square)
 
 
 def _places(spread: Any, whole: Sequence[int], comm: Any, axis: int) -> Any:
-    """This process's row or column indices in the whole matrix."""
+    """Return the indices of this process's rows (axis 0) or columns (axis 1) in the whole matrix.
+    """
     if isinstance(spread, _d.Slab):
         box = spread.box(tuple(whole), comm.rank, comm.size)
         return np.arange(box.lower[axis], box.upper[axis])
@@ -67,21 +71,21 @@ def _places(spread: Any, whole: Sequence[int], comm: Any, axis: int) -> Any:
 
 
 class Epilog:
-    """The operations on this process's part of a result.
+    """The operations of an epilog on this process's part of a result.
 
     Parameters
     ----------
     kind : MatmulEpilog
-        Anything but ALLREDUCE.
+        Any epilog except ALLREDUCE.
     product : Matmul
-        The product being planned; its distributions are bound to shapes.
+        The product that is being planned. Its distributions are bound to shapes.
     inputs, preferences
         The program's arguments.
 
     Raises
     ------
     ValueError, TypeError
-        Raised on this process alone.
+        Raised on this process only.
     """
 
     def __init__(self, kind: MatmulEpilog, product: Any, inputs: Any, preferences: Any) -> None:
@@ -122,7 +126,7 @@ class Epilog:
         self._inputs = given
 
     def _set_aux(self, preferences: Any) -> None:
-        # cuBLAS's rule: a narrow result takes a C of half precision.
+        # cuBLAS's rule: if the result has 8 bits, C has half precision.
         self._aux_dtype = "float16" if self._dtype in FLOAT8 else self._dtype
         wanted = preferences.aux_type
         makes = not self.flags & (DRELU | DGELU) and bool(self.flags & AUX)
@@ -195,7 +199,9 @@ class Epilog:
             )
 
     def reset(self, inputs: Any, must: bool) -> None:
-        """Take other inputs like those before. If `must`, all inputs are required."""
+        """Replace the inputs by others of the same kind. If `must` is true, all inputs are
+        required.
+        """
         given = {} if inputs is None else dict(inputs)
         if must and given.keys() != self.names:
             if inputs is None:
@@ -225,8 +231,8 @@ class Epilog:
         self._inputs = {}
 
     def __call__(self, d: Any, a: Any, b: Any) -> dict[str, Any]:
-        """Apply the epilog to the result `d`, and return the further results. Collective if it
-        sums.
+        """Apply the epilog to the result `d`, and return the further results. Collective if
+        gradients are summed.
         """
         aux: dict[str, Any] = {}
         if self.flags & AUX and self.flags & RELU:
@@ -249,7 +255,7 @@ class Epilog:
         return aux
 
     def _pass(self, d: Any, aux: dict[str, Any], columns: slice) -> None:
-        """Apply it to some columns of the result."""
+        """Apply the epilog to some columns of the result."""
         x, flags, rows = d[:, columns], self.flags, self._shape[0]
         if flags & BIAS:
             bias = self._inputs["bias"].reshape(-1, 1)
@@ -274,7 +280,9 @@ class Epilog:
             x *= gelu_slope(in_dtype(self._inputs["gelu_aux"][:rows, columns], dtype_name(d)))
 
     def _sums(self, x: Any, kept: int, which: int, rows: Optional[Any]) -> Any:
-        """The sums of a whole matrix along its other axis: of `rows`, or of all."""
+        """Sum the whole matrix along the axis other than `kept`. Return the sums of `rows`, or all
+        sums.
+        """
         wide = "float32" if self._dtype in ("float16", "bfloat16") else self._dtype
         whole = self._whole if which == 2 else self._wholes[which]
         places = _places(self._spreads[which], whole, self._comm, kept)
@@ -289,7 +297,7 @@ class Epilog:
 
 
 def _index(places: Any, array: Any) -> Any:
-    """Index in the form that the package of `array` takes."""
+    """Return an index in the form that the package of `array` accepts."""
     if len(places) == 0 or places[-1] - places[0] == len(places) - 1:
         return slice(int(places[0]) if len(places) else 0, int(places[-1]) + 1 if len(places) else 0)
     if package_of(array) == "torch":
@@ -300,7 +308,7 @@ def _index(places: Any, array: Any) -> Any:
 
 
 def _write_bits(x: Any, bits: Any) -> None:
-    """Record which elements ReLU keeps: bit i % 8 of byte i // 8 in a column stands for row i."""
+    """Record which elements ReLU keeps. Bit i % 8 of byte i // 8 of a column stands for row i."""
     kept = in_dtype(x >= 0, "uint8")
     for bit in range(8):
         part = kept[bit::8]

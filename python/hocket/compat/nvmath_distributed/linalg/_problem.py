@@ -1,4 +1,4 @@
-"""The problem of a distributed product: the processes' descriptions, merged."""
+"""The problem of a distributed product: the merged descriptions of all processes."""
 
 from __future__ import annotations
 
@@ -9,36 +9,37 @@ from typing import Any, NoReturn, Optional
 import numpy as np
 
 from .... import distribution as _d
+from ...._arrays.kinds import is_on_gpu
 from .._boxes import Slab
 from .._fft_memory import dtype_name
 from .._grid import group
 from .._runtime import communicator
 from .._symmetric import is_symmetric
 from ..distribution import BlockCyclic, ConvertDistributionError
-from .._packages import is_on_gpu, package_of
+from .._packages import package_of
 from ._types import DTYPES, FLOAT4, FLOAT8, matrix_qualifiers_dtype
 
 NAMES = "ABC"
 
 
 def tell(error: Exception) -> NoReturn:
-    """Raises `error`, and a ValueError on the other processes, which would wait for this one."""
+    """Raise `error` on this process, and a ValueError on the others, which would wait otherwise."""
     with contextlib.suppress(ValueError, TypeError):
         merge(communicator().all_gather_object({"error": str(error)}))
     raise error
 
 
 def is_by_columns(operand: Any) -> bool:
-    """True if the elements of a matrix lie in Fortran order, without gaps."""
+    """Return True if a matrix's elements lie in Fortran order, without gaps."""
     if operand.ndim != 2:
-        return True  # refused later
+        return True  # a later check refuses the operand
     if hasattr(operand, "flags"):
         return bool(operand.flags.f_contiguous)
     return bool(operand.T.is_contiguous())
 
 
 def in_columns(operand: Any) -> Any:
-    """The matrix in Fortran order without gaps: itself, or a copy."""
+    """Return the matrix in Fortran order without gaps: the matrix itself, or a copy."""
     if is_by_columns(operand):
         return operand
     if hasattr(operand, "flags"):
@@ -47,9 +48,7 @@ def in_columns(operand: Any) -> Any:
 
 
 def _words_of(distribution: Any) -> dict[str, Any]:
-    """A distribution as plain data: its text, the fields that must agree, and the axes that
-    count.
-    """
+    """Return a distribution as plain data: its text, the fields that must agree, and its grid."""
     said: dict[str, Any] = {"text": str(distribution), "key": [], "blocks": None, "error": ""}
     try:
         blocks = distribution.to(BlockCyclic, ndim=2, copy=True)
@@ -70,7 +69,7 @@ def describe(
     operands: Sequence[Any], distributions: Sequence[Any], options: Any, alpha: Any, beta: Any,
     qualifiers: Any,
 ) -> dict[str, Any]:
-    """This process's description, as plain data."""
+    """Return this process's description, as plain data."""
     if qualifiers is None:
         qualifiers = np.zeros((3,), dtype=matrix_qualifiers_dtype)
     is_right = getattr(qualifiers, "dtype", None) == matrix_qualifiers_dtype
@@ -111,7 +110,7 @@ def _check_shape(shape: Sequence[int], name: str) -> None:
 
 
 def _check_process(said: dict[str, Any], rank: int) -> None:
-    """Raise what is wrong with one process's description by itself."""
+    """Raise an error if one process's description is wrong by itself."""
     for shape, name in zip(said["shapes"], NAMES):
         _check_shape(shape, name)
     for key, text in (
@@ -135,7 +134,7 @@ def _check_process(said: dict[str, Any], rank: int) -> None:
 
 
 def _check_pair(first: dict[str, Any], other: dict[str, Any]) -> None:
-    """Check that two processes agree in all that must be equal."""
+    """Check that two processes agree in all fields that must be equal."""
     for a, b, name in zip(first["shapes"], other["shapes"], NAMES):
         if len(a) != len(b):
             raise ValueError(
@@ -171,7 +170,8 @@ def _check_pair(first: dict[str, Any], other: dict[str, Any]) -> None:
 
 
 def merge(said: Sequence[dict[str, Any]]) -> list[tuple[int, int]]:
-    """The whole shapes of the operands; raises the same error on all processes."""
+    """Return the whole shapes of the operands. On a fault, raise the same error on all processes.
+    """
     first = said[0]
     for other in said:
         if other["error"]:
@@ -223,7 +223,7 @@ def _whole_of(said: Sequence[dict[str, Any]], i: int) -> tuple[int, int]:
 
 
 def spread_of(distribution: Any, whole: Sequence[int]) -> Any:
-    """hocket's equivalent of a distribution of a matrix of shape `whole`."""
+    """Return hocket's equivalent of a distribution of a matrix of shape `whole`."""
     if isinstance(distribution, Slab):
         return _d.Slab(distribution.partition_dim)
     blocks = distribution._blocks_for(whole)
@@ -231,7 +231,7 @@ def spread_of(distribution: Any, whole: Sequence[int]) -> Any:
 
 
 def cut_axis(distribution: Any) -> Optional[int]:
-    """The one axis along which the processes are placed; None if along both."""
+    """Return the axis along which the matrix is split. Return None if both axes are split."""
     if isinstance(distribution, Slab):
         return distribution.partition_dim
     shape = distribution.process_grid.shape
@@ -246,7 +246,7 @@ def pattern(
     qualifiers: Sequence[Sequence[bool]],
     is_summed: bool,
 ) -> int:
-    """cuBLASMp's number of the exchange for such distributions; -1 if it defines none."""
+    """Return cuBLASMp's number of the exchange for these distributions; -1 if it defines none."""
     size = group().nranks
     if size == 1:
         return 5
@@ -261,7 +261,8 @@ def pattern(
             return -1
     if is_summed:
         return 4
-    # Whether A and B, as the product uses them, are cut along their second axis.
+    # Tells whether A and B, in the form in which the product uses them, are split along their
+    # second axis.
     a, b = (axis != int(q[0]) for axis, q in zip(axes, qualifiers[:2]))
     if axes[2] == 0 and not a and b:
         return 3

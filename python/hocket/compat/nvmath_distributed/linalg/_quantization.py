@@ -1,4 +1,4 @@
-"""The scales of 8-bit operands and results."""
+"""The scale factors of 8-bit operands and results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._types import FLOAT8, MatmulQuantizationScales, options_of
 
 
 def agreed(given: Any, product: Any) -> MatmulQuantizationScales:
-    """The scales of a new product. An error on one process is raised on all."""
+    """Return the scales of a new product. An error on one process is raised on all processes."""
     scales, fault = MatmulQuantizationScales(), None
     try:
         scales = checked(given, product, must=True)
@@ -24,8 +24,8 @@ def agreed(given: Any, product: Any) -> MatmulQuantizationScales:
 
 
 def checked(given: Any, product: Any, must: bool) -> MatmulQuantizationScales:
-    """The scales of the program, checked against the product. If `must`, none that is needed may
-    be missing.
+    """Return the program's scales, checked against the product. If `must` is true, every needed
+    scale must be given.
     """
     if given is None:
         raise ValueError(
@@ -80,13 +80,13 @@ def _check_array(scale: Any, name: str, product: Any) -> None:
 
 
 def updated(old: MatmulQuantizationScales, new: MatmulQuantizationScales) -> MatmulQuantizationScales:
-    """The old scales, replaced where new ones are given."""
+    """Return the old scales, replaced by the new ones that are given."""
     return MatmulQuantizationScales(
         *(getattr(old if getattr(new, name) is None else new, name) for name in "abcd")
     )
 
 
 def values(scales: MatmulQuantizationScales) -> list[float]:
-    """The values of a, b, c and d; 1 where one is absent. Waits for values on a GPU."""
+    """Return the values of a, b, c and d. An absent scale is 1. Waits for values on a GPU."""
     given = [getattr(scales, name) for name in "abcd"]
     return [1.0 if x is None else float(x.item() if hasattr(x, "item") else x) for x in given]

@@ -1,4 +1,5 @@
-"""nvmath's names that hocket has nothing for: refused by name, with what to do instead."""
+"""nvmath's names without an equivalent in hocket. The errors name them, and say what to do instead.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +24,6 @@ REFUSED = {
 
 
 def refuse(module: str, name: str) -> NoReturn:
-    """Raises the AttributeError of a name that a module does not have."""
+    """Raise the AttributeError for a name that a module does not have."""
     reason = f": {REFUSED[name]}" if name in REFUSED else ""
     raise AttributeError(f"module {module!r} has no attribute {name!r}{reason}")

@@ -1,4 +1,4 @@
-"""nvmath's types for matrix products: CUDA's numbers for types, and options."""
+"""nvmath's types for matrix products: CUDA's numbers of types, and options."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 
 class CudaDataType(IntEnum):
-    """CUDA's numbers for the dtypes that are multiplied."""
+    """CUDA's numbers of the dtypes that can be multiplied."""
 
     CUDA_R_32F = 0
     CUDA_R_64F = 1
@@ -24,7 +24,7 @@ class CudaDataType(IntEnum):
 
 
 class ComputeType(IntEnum):
-    """cuBLAS's numbers for the types in which products are summed."""
+    """cuBLAS's numbers of the types in which products are summed."""
 
     COMPUTE_16F = 64
     COMPUTE_16F_PEDANTIC = 65
@@ -64,7 +64,7 @@ class MatmulEpilog(IntEnum):
 
 
 class MatmulAlgoType(IntEnum):
-    """cuBLASMp's overlap strategies; a hint without effect here."""
+    """cuBLASMp's strategies for overlapping. They are hints, and have no effect here."""
 
     DEFAULT = 0
     SPLIT_P2P = 1
@@ -74,8 +74,8 @@ class MatmulAlgoType(IntEnum):
     NO_OVERLAP = 5
 
 
-#: Dtype of an array of three: the operations on A, B and C.
-matrix_qualifiers_dtype = np.dtype(
+#: The dtype of an array with three entries: the operations on A, B and C.
+matrix_qualifiers_dtype: "np.dtype[Any]" = np.dtype(
     [("structure", object), ("is_transpose", "<i1"), ("is_conjugate", "<i1")]
 )
 
@@ -87,21 +87,22 @@ class MatmulOptions:
     Attributes
     ----------
     inplace : bool
-        True if the result goes into operand C, when there is one.
+        True if the result is written into operand C, when there is one.
     compute_type : int, optional
-        The type in which products are summed, of `MatmulComputeType`; by default from the operands.
+        The type in which products are summed, of `MatmulComputeType`. By default it follows from
+        the operands.
     scale_type : int, optional
         The type of alpha and beta.
     result_type : int, optional
-        CUDA's number for the result's dtype; by default C's dtype or, without C, A's.
+        CUDA's number of the result's dtype. By default C's dtype, or without C, A's dtype.
     algo_type, sm_count_communication : int, optional
-        For GPUs; without effect here.
+        Hints for GPUs, which have no effect here.
     result_amax : bool
         For 8-bit results: also return the largest magnitude of the whole result, before scaling.
     block_scaling : bool
-        For 8-bit operands: MXFP8, which is refused.
+        For 8-bit operands: True stands for MXFP8, which is refused.
     logger : logging.Logger, optional
-        By default the root's.
+        By default the root logger.
     blocking : True or "auto"
         Calls on arrays in host memory always block.
     """
@@ -138,9 +139,9 @@ class MatmulEpilogPreferences:
     Attributes
     ----------
     aux_type : int, optional
-        CUDA's number for the dtype of what GELU was given; by default the result's.
+        CUDA's number of the dtype of GELU's saved input. By default the result's dtype.
     aux_amax : bool
-        For 8-bit auxiliary outputs; refused.
+        For 8-bit auxiliary outputs; True is refused.
     """
 
     aux_type: Optional[int] = None
@@ -165,13 +166,12 @@ class MatmulPlanPreferences:
 
 @dataclass
 class MatmulQuantizationScales:
-    """The scale factors of 8-bit operands and results; without effect on others.
+    """The scale factors of 8-bit operands and results. They have no effect on other operands.
 
     Attributes
     ----------
     a, b, c, d : float or array of one float32, optional
-        Scales of the operands and the result that have 8 bits, and of no others. Arrays are read at
-        each execution.
+        Scales of those operands and results that have 8 bits. Arrays are read at each execution.
     """
 
     a: Any = None
@@ -184,7 +184,7 @@ Options = TypeVar("Options")
 
 
 def options_of(cls: type[Options], given: Any, name: str) -> Options:
-    """The options of an argument, which may be a dict or None."""
+    """Return the options of an argument, which may be None or a dict."""
     if given is None:
         return cls()
     if isinstance(given, dict):
@@ -197,7 +197,7 @@ def options_of(cls: type[Options], given: Any, name: str) -> Options:
     )
 
 
-#: By dtype: CUDA's number for it, the default scale type and compute type.
+#: For each dtype: CUDA's number, the default scale type, and the default compute type.
 _R, _C = CudaDataType, ComputeType
 DTYPES: dict[str, tuple[CudaDataType, CudaDataType, ComputeType]] = {
     "float8_e4m3fn": (_R.CUDA_R_8F_E4M3, _R.CUDA_R_32F, _C.COMPUTE_32F),
@@ -211,11 +211,11 @@ DTYPES: dict[str, tuple[CudaDataType, CudaDataType, ComputeType]] = {
 }
 #: The 8-bit dtypes, with their largest numbers.
 FLOAT8 = {"float8_e4m3fn": 448.0, "float8_e5m2": 57344.0}
-#: Dtypes that results of 8-bit operands may have.
+#: The dtypes that results of 8-bit operands may have.
 FLOAT8_RESULTS = (*FLOAT8, "float16", "bfloat16", "float32")
-#: A narrow dtype of the original that hocket refuses.
+#: A narrow dtype of nvmath that hocket refuses.
 FLOAT4 = "float4_e2m1fn_x2"
-#: NumPy's dtype of each scale type, and the compute type that goes with it by default.
+#: For each scale type: NumPy's dtype, and the default compute type.
 SCALES: dict[CudaDataType, tuple[str, ComputeType]] = {
     _R.CUDA_R_16F: ("float16", _C.COMPUTE_16F),
     _R.CUDA_R_16BF: ("float32", _C.COMPUTE_32F),
@@ -227,13 +227,13 @@ SCALES: dict[CudaDataType, tuple[str, ComputeType]] = {
 
 
 def name_of_type(number: int) -> str:
-    """The dtype that has CUDA's number."""
+    """Return the dtype that has this number in CUDA."""
     names = {int(row[0]): name for name, row in DTYPES.items()}
     return names.get(int(number), str(number))
 
 
 def scale_of(compute: int, is_complex: bool) -> CudaDataType:
-    """The scale type that goes with a compute type by default."""
+    """Return the default scale type of a compute type."""
     name = ComputeType(compute).name
     if "_16F" in name[:11]:
         return CudaDataType.CUDA_R_16F
@@ -248,7 +248,7 @@ def scale_of(compute: int, is_complex: bool) -> CudaDataType:
 
 
 def goes_with(dtype: str, compute: int, scale: int) -> bool:
-    """True if operands of a dtype can be multiplied with these compute and scale types."""
+    """Return True if operands of a dtype can be multiplied with these compute and scale types."""
     name = ComputeType(compute).name
     if name in ("COMPUTE_16F", "COMPUTE_16F_PEDANTIC"):
         return scale == CudaDataType.CUDA_R_16F and dtype == "float16"

@@ -1,4 +1,4 @@
-"""Matrix products by nvmath's names, over `hocket.linalg`."""
+"""Matrix products with nvmath's names, over `hocket.linalg`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from .... import linalg as _linalg
 from ...._arrays.kinds import gpu_of
 from .._base import BindDistributionError
 from .._fft_memory import dtype_name
+from .._lifetime import Planned
 from .._packages import current_stream, package_of, synchronize
 from .._runtime import communicator
 from ..distribution import BlockCyclic
@@ -66,39 +67,44 @@ class InvalidMatmulState(Exception):
 
 
 class MMTraits(NamedTuple):
-    """The whole product: `M` x `K` by `K` x `N`."""
+    """The extents of the whole product: `M` x `K` by `K` x `N`."""
 
     M: int
     N: int
     K: int
 
 
-class Matmul:
-    """A product over processes, to be planned once and executed again and again.
+class Matmul(Planned):
+    """A product over several processes, which is planned once and executed repeatedly.
 
     Parameters
     ----------
     a, b : array
         This process's parts: arrays of NumPy, PyTorch or CuPy in Fortran order.
     c : array, optional
-        The summand, times `beta`. By default the result takes its place.
+        The summand, which is multiplied by `beta`. By default the result overwrites it.
     distributions : sequence of three distributions
         Distributions of A, of B, and of C and the result: Slab, BlockNonCyclic or BlockCyclic.
     alpha, beta : number, optional
-        `beta` is needed with `c`.
+        `beta` is required if `c` is given.
     qualifiers : array of three `matrix_qualifiers_dtype`, optional
-        Say for A and B whether they are transposed, or conjugated too.
+        One for each of A, B and C. Only A and B can be transposed or conjugated, and only a transposed
+        factor can be conjugated.
     options : MatmulOptions or dict, optional
     stream : optional
-        A GPU's stream; by default the current one of the operands' package.
+        A GPU's stream; by default the current stream of the operands' package.
     quantization_scales : MatmulQuantizationScales or dict, optional
-        Required for 8-bit operands, without effect on others.
+        Required for 8-bit operands; without effect on others.
 
     Raises
     ------
     ValueError
-        Raised on all processes alike if one process's arguments do not fit.
+        Raised on all processes if one process's arguments do not fit.
     """
+
+    _name = "Matmul"
+    _freed_error = InvalidMatmulState
+    _released = "operands have been released. Use reset_operands() to provide new operands"
 
     def __init__(
         self,
@@ -118,18 +124,18 @@ class Matmul:
         self._comm = communicator()
         operands = [a, b] if c is None else [a, b, c]
         try:
-            self.options = options_of(
+            self.options: MatmulOptions = options_of(
                 MatmulOptions, options, "Distributed matrix multiplication options"
             )
-            self.distributions = [d.copy() for d in distributions]
+            self.distributions: list[Any] = [d.copy() for d in distributions]
             said = describe(operands, distributions, self.options, alpha, beta, qualifiers)
         except Exception as error:
             tell(error)
-        self.logger = self.options.logger or logging.getLogger()
+        self.logger: logging.Logger = self.options.logger or logging.getLogger()
         said_by_all = self._comm.all_gather_object(said)
         self._wholes = merge(said_by_all)
         self._is_symmetric = all(one["symmetric"] for one in said_by_all)
-        self.num_operands = len(operands)
+        self.num_operands: int = len(operands)
         self._dtypes = said["dtypes"]
         self._check_types(beta)
         self._package, self._gpu = said["packages"][0], gpu_of(a)
@@ -149,28 +155,21 @@ class Matmul:
                 f"The 'K' extent must match for the operands: K={k} in operand A is not equal to "
                 f"K={inner} in operand B."
             )
-        self.mm_traits = MMTraits(m, n, k)
+        self.mm_traits: MMTraits = MMTraits(m, n, k)
         self._plan: Optional[_linalg.Matmul] = None
         self._epilog: Optional[MatmulEpilog] = None
         self._after: Optional[Epilog] = None
-        self._is_freed = False
         for i, whole in enumerate(self._wholes):
             self.logger.info(f"The global shape of operand {NAMES[i]} is {whole}.")
         self.logger.info(f"The matrix multiplication attributes are M={m}, N={n}, K={k}.")
         self.logger.info("The distributed Matmul operation has been created.")
-
-    def __enter__(self) -> Matmul:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.free()
 
     def _is_lazy(self, operand: Any) -> bool:
         return self._package == "torch" and bool(operand.is_conj())
 
     def _check_types(self, beta: Any) -> None:
         options, dtypes = self.options, self._dtypes
-        self.inplace = options.inplace and self.num_operands == 3
+        self.inplace: bool = options.inplace and self.num_operands == 3
         if self.inplace and options.result_type not in (None, DTYPES[dtypes[2]][0]):
             raise ValueError(
                 f"When specifying a result type ({name_of_type(options.result_type)}) different "
@@ -267,17 +266,6 @@ class Matmul:
             ) from error
         return complex(kept[0])
 
-    def _check(self, what: str = "") -> None:
-        if self._is_freed:
-            raise InvalidMatmulState("The Matmul object cannot be used after resources are free'd")
-        if what and self._plan is None:
-            raise RuntimeError(f"{what} cannot be performed before plan() has been called.")
-        if what and self._operands is None:
-            raise RuntimeError(
-                f"{what} cannot be performed after the operands have been released. Use "
-                f"reset_operands() to provide new operands before performing the {what.lower()}."
-            )
-
     def plan(
         self,
         *,
@@ -293,14 +281,14 @@ class Matmul:
         preferences : MatmulPlanPreferences or dict, optional
             Preferences for an epilog's further results.
         epilog : MatmulEpilog, optional
-            The operation after the product. With ALLREDUCE every process gets the whole result, to
-            which every process adds its C.
+            The operation after the product. With ALLREDUCE, every process gets the whole result,
+            and every process's C is added to it.
         epilog_inputs : dict, optional
-            The inputs of the epilog. BIAS variants need "bias", with an element for each row of
-            this process's part of the result. DRELU needs "relu_aux" and DGELU "gelu_aux", as
-            RELU_AUX and GELU_AUX return them.
+            The inputs of the epilog. The BIAS variants need "bias", with one element for each row
+            of this process's part of the result. DRELU needs "relu_aux", which RELU_AUX returns.
+            DGELU needs "gelu_aux", which GELU_AUX returns.
         stream : optional
-            Without effect here: a plan is made by the host.
+            Without effect here, because the host makes the plan.
         """
         self._check()
         wanted = options_of(
@@ -337,7 +325,7 @@ class Matmul:
     def _set_epilog(
         self, epilog: Optional[MatmulEpilog], inputs: Any, preferences: MatmulEpilogPreferences
     ) -> None:
-        """Set up the epilog. An error on one process is raised on all."""
+        """Set up the epilog. An error on one process is raised on all processes."""
         after: Optional[Epilog] = None
         fault: Optional[Exception] = None
         if epilog not in (None, MatmulEpilog.ALLREDUCE):
@@ -353,7 +341,7 @@ class Matmul:
             if kind != "NoneType":
                 raise (TypeError if kind == "TypeError" else ValueError)(text)
         self._epilog, self._after = epilog, after
-        # Operations on narrow results work on the sums, before these are rounded.
+        # Operations on narrow results work on the sums, before the sums are rounded.
         is_narrow = self._result in ("float16", "bfloat16", *FLOAT8)
         is_changed = after is not None or self.options.result_amax or (
             self.num_operands == 3 and self._dtypes[2] != self._result
@@ -378,8 +366,8 @@ class Matmul:
             raise ValueError(f"{text}shape ({result})")
 
     def _bind(self, result: tuple[int, int]) -> None:
-        """Bind the distributions, and check this process's parts. An error is raised on all
-        processes.
+        """Bind the distributions, and check this process's parts. An error on one process is raised
+        on all processes.
         """
         fault: Optional[Exception] = None
         for i, distribution in enumerate(self.distributions):
@@ -409,7 +397,7 @@ class Matmul:
         epilog_inputs: Any = None,
         stream: Any = None,
     ) -> None:
-        """Take other operands like those before; after `release_operands` all of them."""
+        """Replace operands by others of the same kind. After `release_operands`, all are required."""
         self._check()
         if c is not None and self.num_operands == 2:
             raise ValueError(
@@ -453,11 +441,11 @@ class Matmul:
             self._quantization = _quantization.updated(self._quantization, scales)
         self._operands = operands
 
-    #: `reset_operands` checks little enough to be called always.
+    #: `reset_operands` is already cheap, so an unchecked form would not be faster.
     reset_operands_unchecked = reset_operands
 
     def release_operands(self) -> None:
-        """Drop the operands and the epilog's inputs; call `reset_operands` before the next
+        """Drop the operands and the inputs of the epilog. Call `reset_operands` before the next
         execution.
         """
         self._check()
@@ -496,10 +484,11 @@ class Matmul:
         Returns
         -------
         array
-            This process's part of the result, in Fortran order; operand C itself if the product is
-            in place. If the epilog has further results, a pair of the part and a dict.
+            This process's part of the result, in Fortran order. If the product is in place, it is
+            operand C itself. If the epilog has further results, a pair of the part and a dict of
+            these results.
         """
-        self._check("Execution")
+        self._check_execution(self._plan is not None, self._operands is not None)
         assert self._operands is not None
         with current_stream(stream, self._operands[0]):
             result = self._multiply(self._operands)
@@ -514,7 +503,7 @@ class Matmul:
         late, early = (1.0, scale_d) if self._dtype_within == self._result else (scale_d, 1.0)
         alpha = self._alpha * (scale_a * scale_b * early)
         beta = self._beta * (scale_c * early)
-        # Operands that were reset may lie in another order.
+        # Operands that `reset_operands` has set may lie in another order.
         a, b = (in_columns(operand.conj() if lazy else operand)
                 for operand, lazy in zip(operands[:2], self._lazy))
         made = None
@@ -544,8 +533,7 @@ class Matmul:
         return (got, aux) if aux else got
 
     def _follow(self, got: Any, a: Any, b: Any, scale: float) -> dict[str, Any]:
-        """Apply the epilog and scaling before the result is rounded; returns the further
-        results.
+        """Apply the epilog and the scale before the result is rounded. Return the further results.
         """
         aux = self._after(got, a, b) if self._after is not None else {}
         if self.options.result_amax:
@@ -556,9 +544,9 @@ class Matmul:
         return aux
 
     def free(self) -> None:
-        """Release everything. A second call does nothing."""
+        """Release everything. It may be called again."""
         self._operands = self._plan = None
-        self._is_freed = True
+        super().free()
 
 
 def matmul(

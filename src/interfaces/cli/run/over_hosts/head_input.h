@@ -1,4 +1,4 @@
-// The head's standard input, on its way to rank 0.
+// The head's standard input, which it passes to rank 0.
 #pragma once
 
 #include <cstddef>
@@ -6,15 +6,15 @@
 
 namespace hocket::cli {
 
-// A value: reads no more than what rank 0 takes. One thread.
+// A value; one thread. It reads no more than kMostInput bytes ahead of rank 0.
 class HeadInput {
  public:
-  // True if there is room for more, and this process may read: one in the background that reads the
-  // terminal would be stopped.
+  // True if there is room for more, and this process may read. A process in the background would be
+  // stopped if it read the terminal.
   bool wants_more() const;
-  // Reads what is there, and returns it as an order. Empty: nothing was there.
+  // Reads the available input, and returns it as an order. Empty: there was none.
   std::string read_order();
-  // Rank 0 has taken so many bytes.
+  // Notes that rank 0 has taken this many bytes.
   void taken(std::size_t bytes);
 
  private:

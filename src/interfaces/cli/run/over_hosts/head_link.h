@@ -16,14 +16,14 @@
 
 namespace hocket::cli {
 
-// A value.
+// An order from the head. A value.
 struct HeadOrder {
   enum class Kind {
     kGo,      // text: the address where the hosts meet
     kSignal,  // number: for the ranks
     kFail,    // a rank of another host has failed
     kDeaf,    // number: the output, 1 or 2, that nobody reads any more
-    kGone,    // the head has gone, is silent, or says what it should not. text: which
+    kGone,    // the head has gone, is silent, or sent an invalid order. text: which of these
     kTook,    // number: bytes that rank 0 has taken, which the head wants to know
   };
   Kind kind;
@@ -39,7 +39,8 @@ class HeadLink {
   // Makes rank 0's standard input. Returns the end that it reads.
   Fd make_input();
 
-  // One turn of an event loop: two descriptors to poll, and the orders that came.
+  // For an event loop: adds two descriptors to poll, handles the result, and returns the orders
+  // that came.
   static constexpr std::size_t kDescriptors = 2;
   void add_to(std::vector<pollfd>& wait) const;
   std::vector<HeadOrder> move(std::span<const pollfd> answer);
@@ -50,7 +51,7 @@ class HeadLink {
 
  private:
   void read_orders(std::vector<HeadOrder>& orders);
-  // Takes one order from the front of what was read. False when it is not there as a whole.
+  // Takes one order from the bytes that were read. Returns false if it is incomplete.
   bool take_order(std::vector<HeadOrder>& orders);
   void feed(std::vector<HeadOrder>& orders);
   void lose(std::vector<HeadOrder>& orders, const char* why);

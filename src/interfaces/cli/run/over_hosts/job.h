@@ -1,5 +1,5 @@
-// The head of a job over several hosts: starts hocket on each, passes on signals, standard input
-// and output, and ends all of them when one has failed.
+// The head of a job over several hosts. It starts hocket on each host, passes on signals, standard
+// input and output, and ends all hosts' ranks when one rank has failed.
 #pragma once
 
 #include <chrono>

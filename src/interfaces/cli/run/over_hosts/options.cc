@@ -17,7 +17,7 @@
 namespace hocket::cli {
 namespace {
 
-// Options of the head alone, and those that are handed on in another form.
+// Options that only the head uses, and options that are passed to hosts in another form.
 constexpr std::array<std::string_view, 13> kOfTheHead{"--help",
                                                       "--ranks",
                                                       "--hosts",
@@ -32,7 +32,8 @@ constexpr std::array<std::string_view, 13> kOfTheHead{"--help",
                                                       "program",
                                                       "--join"};
 
-// The folder as the user's shell names it: links on the way may lead elsewhere on other hosts.
+// Returns the working folder as the user's shell names it. It keeps links, which may lead to other
+// places on other hosts.
 std::string current_folder() {
   const std::string named(EnvironmentBlock::inherited().get("PWD"));
   std::error_code error;
@@ -41,7 +42,7 @@ std::string current_folder() {
   return std::filesystem::equivalent(named, real, error) && !error ? named : real.string();
 }
 
-// NAME=VALUE, where NAME alone has the value of here.
+// Returns NAME=VALUE. For NAME alone, the value comes from this environment.
 std::string with_value(const std::string& setting) {
   if (setting.find('=') != std::string::npos) return setting;
   const EnvironmentBlock here = EnvironmentBlock::inherited();
@@ -67,7 +68,7 @@ std::vector<std::string> arguments_of_hosts(const RunOptions& options, const CLI
   return words;
 }
 
-// "HOST:PORT" with port 0, a free one, where there is none.
+// Returns "HOST:PORT". A missing port becomes 0, which means any free one.
 std::string with_port(const std::string& rendezvous) {
   if (rendezvous.empty()) return rendezvous;
   const std::size_t colon = rendezvous.find(':', rendezvous.find(']') + 1);

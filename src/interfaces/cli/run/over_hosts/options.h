@@ -1,4 +1,4 @@
-// The options of `hocket run` that name hosts, and all that follows from them.
+// The options of `hocket run` that concern hosts.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ struct HostsArguments {
 
   bool are_given() const { return !hosts.empty() || !hostfile.empty(); }
   const char* option() const { return hosts.empty() ? "--hostfile" : "--hosts"; }
-  // Throws InvalidArgument, which names the place of an error.
+  // Returns the hosts. Throws InvalidArgument, which names the position of an error.
   std::vector<HostSlots> read() const {
     return hosts.empty() ? read_hostfile(hostfile) : parse_hosts(hosts);
   }
@@ -30,11 +30,11 @@ struct HostsArguments {
 // Adds --hosts, --hostfile, --launcher, --remote-hocket and, for `run`, --wdir.
 void add_hosts_options(CLI::App& command, HostsArguments& arguments);
 
-// Throws CLI::RequiresError for options of `command` that mean nothing without hosts.
+// Throws CLI::RequiresError for options of `command` that require --hosts.
 void require_hosts(const HostsArguments& arguments, const CLI::App& command);
 
-// Makes the head's options. The hosts get all options of `command` that are theirs. Throws
-// InvalidArgument.
+// Makes the head's options. Options of `command` that concern a single host are passed to the
+// hosts. Throws InvalidArgument.
 HostsOptions hosts_options(const HostsArguments& arguments,
                            const RunOptions& options,
                            const CLI::App& command);

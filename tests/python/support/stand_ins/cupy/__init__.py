@@ -7,7 +7,7 @@ from numpy import ndarray  # noqa: F401
 
 from . import cuda  # noqa: F401
 
-testing = importlib.import_module("cupy.testing")  # NumPy's has come by the star
+testing = importlib.import_module("cupy.testing")  # replaces NumPy's, which the star import brought
 
 is_stand_in = True
 

@@ -23,6 +23,9 @@ class ndarray(fake_gpu.Array):
 
     dtype = property(lambda self: self.host.dtype)
     ndim = property(lambda self: self.host.ndim)
+    # CuPy's flags have no `writeable`.
+    flags = property(lambda self: types.SimpleNamespace(c_contiguous=self._c_contiguous,
+                                                        f_contiguous=self._f_contiguous))
     # hocket reads these rather than the interface below, which is slow with CuPy.
     size = property(lambda self: self.host.size)
     data = property(lambda self: types.SimpleNamespace(ptr=self.address, device_id=self.device.id))

@@ -5,7 +5,7 @@ from .device import Device  # noqa: F401
 
 
 class Stream:
-    """A stream: what is put on it has happened already."""
+    """A stream whose work has ended when it was enqueued."""
 
     ptr = 0
 

@@ -1,3 +1,3 @@
-"""CuPy's tests ask whether NCCL is there."""
+"""Tells CuPy's tests that NCCL is there."""
 
 available = True
