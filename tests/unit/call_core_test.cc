@@ -352,7 +352,7 @@ TEST_F(CallCoreTest, AnEngineThatCannotStartACallRefusesIt) {
   engine_->at_start = [] { throw std::bad_alloc(); };
   EXPECT_THROW(run(all_reduce()), std::bad_alloc);
   ASSERT_TRUE(peer_.refusal(0, 1));
-  EXPECT_NE(peer_.refusal(0, 1)->find("no memory"), std::string::npos);
+  EXPECT_NE(peer_.refusal(0, 1)->reason.find("no memory"), std::string::npos);
   EXPECT_FALSE(peer_.failed());
 }
 

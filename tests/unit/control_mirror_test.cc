@@ -15,6 +15,7 @@
 #include "membership/control/group.h"
 #include "membership/control/group_layout.h"
 #include "membership/control/mirror.h"
+#include "membership/failure/records.h"
 
 namespace hocket::control {
 namespace {
@@ -121,7 +122,8 @@ TEST_F(MirrorTest, NoHostSpeaksForMembersOfAnother) {
   EXPECT_FALSE(mirror->succession(nullptr).has_come(1));
   for (const Fact& fact : facts) tell(fact, 1);
   EXPECT_EQ(seen.last_sequence(1), 5);
-  EXPECT_EQ(seen.refusal(1, 5), "not its own");
+  ASSERT_TRUE(seen.refusal(1, 5));
+  EXPECT_EQ(seen.refusal(1, 5)->reason, "not its own");
   ASSERT_TRUE(seen.rebuild_refusal(1));
   EXPECT_EQ(seen.rebuild_refusal(1)->after, 5);
   EXPECT_EQ(seen.rebuild_refusal(1)->reason, "nor this");
@@ -204,6 +206,21 @@ TEST_F(MirrorTest, NoRecordIsAMixtureOfTwo) {
   EXPECT_GT(looked, 0);
 }
 
+// A refusal comes before the record of its call, and must not be told as one of an unknown call.
+TEST_F(MirrorTest, ARefusalNamesItsCallBeforeTheRecordComes) {
+  auto mirror = GroupMirror::of(host_, *entry_);
+  mirror->write(RefusalFact{.group = kId,
+                            .member = 1,
+                            .sequence = 3,
+                            .kind = engine::Kind::kHierarchicalAllReduce,
+                            .text = "its op"});
+  const auto refusal = failure::find_refusal(group(), 3);
+  ASSERT_TRUE(refusal);
+  EXPECT_FALSE(group().find(1, 3));
+  EXPECT_EQ(refusal->kind, engine::Kind::kHierarchicalAllReduce);
+  EXPECT_EQ(refusal->reason, "its op");
+}
+
 TEST_F(MirrorTest, NoRefusalIsAMixtureOfTwo) {
   const auto text_of = [](std::uint64_t call) {
     return std::string(Failure::kTextBytes, static_cast<char>('a' + call / kStep % 26));
@@ -218,9 +235,9 @@ TEST_F(MirrorTest, NoRefusalIsAMixtureOfTwo) {
       },
       [&] {
         const std::uint64_t call = seen.last_sequence(1);
-        const auto text = seen.refusal(1, call);
-        if (!text) return;
-        EXPECT_EQ(*text, text_of(call));
+        const auto refusal = seen.refusal(1, call);
+        if (!refusal) return;
+        EXPECT_EQ(refusal->reason, text_of(call));
         ++looked;
       });
   EXPECT_GT(looked, 0);

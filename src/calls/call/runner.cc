@@ -369,7 +369,7 @@ bool Runner::advance_one(QueuedCall& operation, bool look) {
                     .culprit = refusal.status().peer,
                     .sequence = sequence,
                     .signature = operation.call.shown,
-                    .text = group_.refusal(refusal.status().peer, sequence).value_or("")});
+                    .text = refusal.status().reason});
     }
     end(sequence, true);
     const auto held = std::move(queue_.front());

@@ -179,10 +179,8 @@ void GroupControl::refuse(std::uint64_t sequence,
   if (entry_ != nullptr) host_->groups.tell_network(*entry_, GroupEntry::kRefused);
 }
 
-std::optional<std::string> GroupControl::refusal(int rank, std::uint64_t sequence) const {
-  auto refusal = member(rank).refusals[sequence % kRefusals].read(sequence);
-  if (!refusal) return std::nullopt;
-  return std::move(refusal->text);
+std::optional<CallRefusal> GroupControl::refusal(int rank, std::uint64_t sequence) const {
+  return member(rank).refusals[sequence % kRefusals].read(sequence);
 }
 
 void GroupControl::refuse_rebuild(std::uint64_t count, std::string_view reason) noexcept {

@@ -49,6 +49,12 @@ struct Failure {
   ErrorCode code() const noexcept { return code_of(cause); }
 };
 
+// A call that a rank has refused. A value.
+struct CallRefusal {
+  engine::Kind kind = engine::Kind::kNone;
+  std::string reason;
+};
+
 // A call of `rebuild` that a rank has refused because of its arguments. A value.
 struct RebuildRefusal {
   std::uint64_t count = 0;  // the number of the refused call, from 1; see rebuild_turns.h
@@ -200,8 +206,9 @@ class GroupControl {
   bool any_refusal() const noexcept;
   // Announces that this rank refuses call `sequence`, and why.
   void refuse(std::uint64_t sequence, engine::Kind kind, std::string_view reason) noexcept;
-  // Returns the reason for which `member` refused call `sequence`. Absent: it did not refuse it.
-  std::optional<std::string> refusal(int member, std::uint64_t sequence) const;
+  // Returns the refusal of call `sequence` by `member`. Absent: it did not refuse it. A refusal is
+  // heard before the call's record, so this has the call's kind while `find` has nothing.
+  std::optional<CallRefusal> refusal(int member, std::uint64_t sequence) const;
 
   // Announces that this rank refuses its call of `rebuild` number `count`, and why.
   void refuse_rebuild(std::uint64_t count, std::string_view reason) noexcept;

@@ -97,10 +97,6 @@ static_assert(sizeof(SharedRecord) == kCacheLine);
 
 // A call that its rank has refused. It is written and read like SharedRecord.
 struct alignas(kApart) SharedRefusal {
-  struct Refusal {
-    engine::Kind kind;
-    std::string text;
-  };
   base::Atomic<std::uint64_t> sequence{0};
   base::Torn<engine::Kind> kind = engine::Kind::kNone;
   base::Torn<FailureText> text;
@@ -112,10 +108,10 @@ struct alignas(kApart) SharedRefusal {
     text = reason;
     sequence.store(number, std::memory_order_release);
   }
-  std::optional<Refusal> read(std::uint64_t number) const {
+  std::optional<CallRefusal> read(std::uint64_t number) const {
     if (number == 0 || number == kBeingWritten) return std::nullopt;
     if (sequence.load(std::memory_order_acquire) != number) return std::nullopt;
-    Refusal refusal{.kind = kind, .text = std::string(text.view())};
+    CallRefusal refusal{.kind = kind, .reason = std::string(text.view())};
     base::thread_fence(std::memory_order_acquire);
     if (sequence.load(std::memory_order_relaxed) != number) return std::nullopt;
     return refusal;

@@ -86,7 +86,7 @@ std::vector<RefusalFact> GroupMirror::refusals(int index) const {
                        .member = index,
                        .sequence = sequence,
                        .kind = refusal->kind,
-                       .text = std::move(refusal->text)});
+                       .text = std::move(refusal->reason)});
     }
   }
   return facts;

@@ -9,13 +9,12 @@ using control::Failure;
 std::optional<Refusal> find_refusal(const control::GroupControl& group, std::uint64_t sequence) {
   for (int i = 0; i < group.size(); ++i) {
     if (i == group.rank()) continue;
-    auto reason = group.refusal(i, sequence);
-    if (!reason) continue;
-    const auto record = group.find(i, sequence);
+    auto refusal = group.refusal(i, sequence);
+    if (!refusal) continue;
     return Refusal{.rank = i,
                    .sequence = sequence,
-                   .kind = record ? record->signature.kind : engine::Kind::kNone,
-                   .reason = std::move(*reason)};
+                   .kind = refusal->kind,
+                   .reason = std::move(refusal->reason)};
   }
   return std::nullopt;
 }
@@ -37,10 +36,10 @@ Failure refused_on_gpu(const control::GroupControl& group, int peer, std::uint64
   Failure failure = difference(group, peer, sequence);
   failure.cause = control::Cause::kRefused;
   for (int i = 0; i < group.size(); ++i) {
-    auto reason = group.refusal(i, sequence);
-    if (!reason) continue;
+    auto refusal = group.refusal(i, sequence);
+    if (!refusal) continue;
     failure.culprit = i;
-    failure.text = std::move(*reason);
+    failure.text = std::move(refusal->reason);
     break;
   }
   return failure;

@@ -100,8 +100,7 @@ void Failures::fail_dropped(const Operation& operation) noexcept {
   } catch (const InvalidArgument& refusal) {
     lose_device_call();
     const int peer = refusal.status().peer;
-    Failure failure = of(
-        operation, Cause::kRefused, core_.group().refusal(peer, operation.sequence()).value_or(""));
+    Failure failure = of(operation, Cause::kRefused, refusal.status().reason);
     failure.culprit = peer;
     core_.group().fail(failure);
   } catch (...) {  // the failure has ended the communicator, and its later calls throw it
