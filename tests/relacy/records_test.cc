@@ -71,10 +71,10 @@ class Refusals : public relacy::Program {
     for (int look = 0; look < 3; ++look) {
       for (const std::uint64_t sequence : kCalls) {
         const bool refused = group.refused(sequence);
-        const auto reason = group.refusal(0, sequence);
-        HOCKET_CHECK(!reason || *reason == std::to_string(sequence));
+        const auto refusal = group.refusal(0, sequence);
+        HOCKET_CHECK(!refusal || refusal->reason == std::to_string(sequence));
         // The first may have been overwritten.
-        HOCKET_CHECK(!refused || reason || sequence == kCalls[0]);
+        HOCKET_CHECK(!refused || refusal || sequence == kCalls[0]);
         HOCKET_CHECK(!refused || group.any_refusal());
       }
     }

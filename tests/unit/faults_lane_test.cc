@@ -321,7 +321,8 @@ TEST_F(StraightLanes, WhatWasSaidOfAGroupBeforeItWasListedIsKnownOnceItIs) {
   EXPECT_TRUE(ours->last(1)->refused);
   ASSERT_TRUE(ours->find(1, kCalls));
   EXPECT_EQ(ours->find(1, kCalls)->fingerprint, kCalls);
-  EXPECT_EQ(ours->refusal(1, kCalls + 1), "no such root");
+  ASSERT_TRUE(ours->refusal(1, kCalls + 1));
+  EXPECT_EQ(ours->refusal(1, kCalls + 1)->reason, "no such root");
   ASSERT_TRUE(ours->failed());
   EXPECT_EQ(ours->failure().text, "enough");
   EXPECT_EQ(Succession(*ours).how(1), kCame | kImpatient);
