@@ -9,8 +9,8 @@ from pathlib import Path
 import hocket
 from hocket.compat import nvmath_distributed as nvd
 
-FACES = Path(__file__).parents[1] / "python" / "faces"
-sys.path.insert(0, str(FACES))
+PYTHON = Path(__file__).parents[1] / "python"
+sys.path[:0] = [str(PYTHON / "faces"), str(PYTHON / "support")]
 from test_nvmath_epilogs import every_epilog  # noqa: E402
 
 package = sys.argv[1]

@@ -214,7 +214,7 @@ def leave_room():
 def run_alone(call, **settings):
     """Runs in a process with that environment and one GPU; returns its standard error."""
     environment = os.environ | settings | {"CUDA_VISIBLE_DEVICES": "0", "HOCKET_DEADLINE": "20"}
-    code = f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
+    code = f"import sys; sys.path[:0] = {[os.path.dirname(__file__), *sys.path]!r}\n"
     code += f"import test_shared_gpu; test_shared_gpu.{call}()"
     done = subprocess.run([sys.executable, "-c", code], env=environment, timeout=100,
                           capture_output=True, text=True)

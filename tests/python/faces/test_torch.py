@@ -297,16 +297,16 @@ def test_a_store_of_hocket_s_as_pytorch_s():
     server.close()
 
 
-LAUNCHED = {"HOCKET_RANK": "0", "HOCKET_SIZE": "1", "HOCKET_STORE": "127.0.0.1:9"}
+OF_A_JOB = {"HOCKET_RANK": "0", "HOCKET_SIZE": "1", "HOCKET_STORE": "127.0.0.1:9"}
 
 
-@pytest.mark.parametrize("missing", LAUNCHED)
+@pytest.mark.parametrize("missing", OF_A_JOB)
 def test_hocket_s_address_outside_a_job(missing, monkeypatch):
     import torch.distributed as dist
 
     import hocket.torch  # noqa: F401
 
-    for name, value in LAUNCHED.items():
+    for name, value in OF_A_JOB.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv(missing)
     with pytest.raises(RuntimeError, match=f"under `hocket run`, and {missing} is not set"):
@@ -318,7 +318,7 @@ def test_hocket_s_address_with_a_bad_setting(monkeypatch):
 
     import hocket.torch  # noqa: F401
 
-    for name, value in {**LAUNCHED, "HOCKET_TRUST_NETWORK": "yes"}.items():
+    for name, value in {**OF_A_JOB, "HOCKET_TRUST_NETWORK": "yes"}.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(ValueError, match="HOCKET_TRUST_NETWORK=yes"):
         dist.init_process_group("hocket", init_method="hocket://")
