@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "hocket/error.h"
@@ -34,13 +35,22 @@ struct Received {
 // long as the stream needs them.
 class [[nodiscard("dropped while pending, it ends the communicator: keep it and wait()")]] Work {
  public:
-  Work() noexcept;  // no call: it has ended without error
+  Work() noexcept = default;  // no call: it has ended without error
   explicit Work(std::shared_ptr<call::Operation> operation) noexcept;
   // A receive that has ended.
   Work(std::shared_ptr<call::Operation> ended, const Received& received) noexcept;
-  Work(Work&&) noexcept;
-  Work& operator=(Work&&) noexcept;
-  ~Work();
+  Work(Work&&) noexcept = default;
+  Work& operator=(Work&& other) noexcept {
+    if (this != &other) {
+      if (operation_) drop();
+      operation_ = std::move(other.operation_);
+      received_ = other.received_;
+    }
+    return *this;
+  }
+  ~Work() {
+    if (operation_) drop();
+  }
 
   // Waits until the call has ended. Throws its error. While it waits, this thread moves the
   // communicator's calls forward. The deadline of the call applies.
@@ -92,6 +102,7 @@ class [[nodiscard("dropped while pending, it ends the communicator: keep it and 
 
  private:
   friend std::vector<std::size_t> wait_some_of(std::span<Work* const> works, Duration timeout);
+  void drop() noexcept;  // ends a pending call; see the class
   std::shared_ptr<call::Operation> operation_;
   std::optional<Received> received_;  // of a receive that had already ended when it was started
 };

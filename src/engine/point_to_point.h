@@ -88,6 +88,19 @@ class PointToPoint {
   virtual MessageId send(const Envelope& to, std::span<const std::byte> bytes) = 0;
   virtual MessageId recv(const Envelope& from, std::span<std::byte> bytes) = 0;
 
+  // Receives a message of up to a few KiB that has arrived, or arrives within `polls` more looks.
+  // Decreases `polls` by the looks that it takes. Sets `received` as `test` does. Returns false if
+  // it receives nothing; then `recv` is next. It leaves everything to `recv` that is not simple,
+  // such as a message that does not fit.
+  virtual bool recv_soon(const Envelope& from,
+                         std::span<std::byte> bytes,
+                         int& polls,
+                         Envelope& received) {
+    static_cast<void>(from), static_cast<void>(bytes), static_cast<void>(polls);
+    static_cast<void>(received);
+    return false;
+  }
+
   // Like `recv`, but passes the bytes to `taker`. Returns nothing, and does nothing, if this
   // carrier can only store bytes in memory.
   virtual std::optional<MessageId> recv_to(const Envelope& from, std::size_t bytes, Taker& taker) {

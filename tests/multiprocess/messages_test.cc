@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <random>
 #include <set>
 
 #include "collectives.h"
@@ -59,6 +62,49 @@ TEST(Messages, OfOneTagKeepTheirOrder) {
         comm.recv(in, 0, {.tag = 4});
         rank.check(in == message(0, i, count), fmt::format("message {} is wrong", i));
       }
+    }
+  });
+}
+
+// Receives that wait and receives that only start take different ways, and so do messages of
+// different lengths. The order within a tag holds among all of them.
+TEST(Messages, KeepTheirOrderHoweverTheyAreReceived) {
+  run_job({.size = 2}, [](Rank& rank) {
+    World world = rank.join();
+    auto& comm = world.communicator();
+    std::minstd_rand same(5), own(static_cast<unsigned>(rank.rank()) + 1);
+    constexpr std::array<std::size_t, 5> kCounts{0, 1, 25, 900, 3000};
+    constexpr int kMessages = 30, kTags = 3;
+    for (int round = 0; round < 300; ++round) {
+      std::vector<std::vector<std::uint64_t>> data;
+      std::array<std::vector<std::size_t>, kTags> of_tag;  // numbers of its messages, in order
+      std::vector<int> tags;
+      for (int i = 0; i < kMessages; ++i) {
+        tags.push_back(static_cast<int>(same() % kTags));
+        of_tag[static_cast<std::size_t>(tags.back())].push_back(data.size());
+        data.push_back(message(i, round, kCounts[same() % kCounts.size()]));
+      }
+      // The receiver takes the tags in an order of its own.
+      if (rank.rank() == 1) std::shuffle(tags.begin(), tags.end(), own);
+      std::array<std::size_t, kTags> next{};
+      std::vector<std::vector<std::uint64_t>> got(data.size());
+      std::vector<Work> works;
+      for (const int tag : tags) {
+        const auto t = static_cast<std::size_t>(tag);
+        const std::size_t number = of_tag[t][next[t]++];
+        const MessageOptions options{.tag = tag};
+        const bool waits = own() % 2 == 0;
+        got[number].resize(data[number].size());
+        if (rank.rank() == 0) {
+          waits ? comm.send(data[number], 1, options)
+                : works.push_back(comm.send_async(data[number], 1, options));
+        } else {
+          waits ? static_cast<void>(comm.recv(got[number], 0, options))
+                : works.push_back(comm.recv_async(got[number], 0, options));
+        }
+      }
+      for (Work& work : works) work.wait();
+      if (rank.rank() == 1) rank.check(got == data, fmt::format("round {} is wrong", round));
     }
   });
 }

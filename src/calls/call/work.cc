@@ -14,32 +14,22 @@
 
 namespace hocket {
 
-Work::Work() noexcept = default;
 Work::Work(std::shared_ptr<call::Operation> operation) noexcept
     : operation_(std::move(operation)) {}
 Work::Work(std::shared_ptr<call::Operation> ended, const Received& received) noexcept
     : operation_(std::move(ended)), received_(received) {}
-Work::Work(Work&&) noexcept = default;
 
-Work& Work::operator=(Work&& other) noexcept {
-  if (this != &other) {
-    const Work old(std::move(*this));
-    operation_ = std::move(other.operation_);
-    received_ = other.received_;
-  }
-  return *this;
-}
-
-Work::~Work() {
-  if (operation_ && operation_->mark) {
+void Work::drop() noexcept {
+  const auto operation = std::move(operation_);
+  if (operation->mark) {
     // Either the thread that ends the call sees `dropped`, or this thread sees that it is done.
-    operation_->dropped.store(true, std::memory_order_seq_cst);
-    if (operation_->done() && operation_->error() && !operation_->is_error_seen()) {
-      operation_->owner().failures.fail_dropped(*operation_);
+    operation->dropped.store(true, std::memory_order_seq_cst);
+    if (operation->done() && operation->error() && !operation->is_error_seen()) {
+      operation->owner().failures.fail_dropped(*operation);
     }
     return;
   }
-  if (operation_ && !operation_->done()) operation_->owner().pending.abandon(*operation_);
+  if (!operation->done()) operation->owner().pending.abandon(*operation);
 }
 
 void Work::wait() {

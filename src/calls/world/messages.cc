@@ -29,32 +29,68 @@ std::span<std::byte> bytes_of(ArrayView view) {
   return {static_cast<std::byte*>(view.data()), view.bytes()};
 }
 
-MessageInFlight begin_send(CommunicatorImpl& impl, const Envelope& to, ConstArrayView in) {
-  call::TracedMessage traced = impl.tracing().sends(to, in);
-  return {.call = {to, true},
-          .owned = {impl.messages(), impl.messages().send(to, bytes_of(in))},
-          .traced = std::move(traced),
-          .sender = {}};
-}
-MessageInFlight begin_recv(CommunicatorImpl& impl, const Envelope& from, ArrayView out) {
-  call::TracedMessage traced = impl.tracing().receives(from, out);
-  return {.call = {from, false},
-          .owned = {impl.messages(), impl.messages().recv(from, bytes_of(out))},
-          .traced = std::move(traced),
-          .sender = {}};
-}
-
 // Returns true if the message completes within moments, as short ones do. If the two ends disagree,
 // it returns false, and the wait that follows reports this.
 bool completes_soon(MessageInFlight& message, int polls) {
   try {
     for (; polls >= 0; --polls) {
-      if (message.owned.done(&message.sender)) return true;
+      if (message.owned.done(&message.sender)) {
+        message.end(false);
+        return true;
+      }
       if (polls > 0) message.owned.via().progress_wanted();
     }
   } catch (const engine::EnvelopeMismatch&) {
   }
   return false;
+}
+
+// Sends a message. Returns nothing if the send has ended.
+std::optional<MessageInFlight> send_now(CommunicatorImpl& impl,
+                                        const Envelope& to,
+                                        ConstArrayView in) {
+  call::TracedMessage traced = impl.tracing().sends(to, in);
+  const engine::MessageId id = impl.messages().send(to, bytes_of(in));
+  if (id == engine::kComplete) {
+    traced.end(false);
+    return std::nullopt;
+  }
+  MessageInFlight message{.call = {to, true},
+                          .owned = {impl.messages(), id},
+                          .traced = std::move(traced),
+                          .sender = {}};
+  if (completes_soon(message, 0)) return std::nullopt;
+  return message;
+}
+
+// Whether a receive waits for its message, or goes on in the background.
+enum class Receive : std::uint8_t { kWaits, kStarts };
+// The looks for the next message of a receive that only starts. Where messages follow each other
+// closely, this receives them without a handle for each.
+constexpr int kLooksAtStart = 100;
+
+// Receives a message, or begins to. Returns nothing if the message has come, or comes within
+// moments; then `received` describes it.
+std::optional<MessageInFlight> recv_now(
+    CommunicatorImpl& impl, const Envelope& from, ArrayView out, Receive how, Received& received) {
+  call::TracedMessage traced = impl.tracing().receives(from, out);
+  int polls = impl.message_calls.eager_polls();
+  if (how == Receive::kStarts) polls = std::min(polls, kLooksAtStart);
+  Envelope sender;
+  if (impl.messages().recv_soon(from, bytes_of(out), polls, sender)) {
+    received = call::received_of(sender);
+    traced.set_sender(received);
+    traced.end(false);
+    return std::nullopt;
+  }
+  MessageInFlight message{.call = {from, false},
+                          .owned = {impl.messages(), impl.messages().recv(from, bytes_of(out))},
+                          .traced = std::move(traced),
+                          .sender = {}};
+  if (how == Receive::kStarts) polls = 1;
+  if (!completes_soon(message, std::max(polls, 1))) return message;
+  received = call::received_of(message.sender);
+  return std::nullopt;
 }
 
 bool is_on_gpu(ConstArrayView array) { return array.memory() == MemoryKind::kCuda; }
@@ -210,9 +246,7 @@ void Communicator::send(ConstArrayView in, int destination, const MessageOptions
     impl_->devices().messages.exchange({&one, 1}, {}, options);
     return;
   }
-  MessageInFlight message = begin_send(*impl_, to, in);
-  if (completes_soon(message, 0)) return message.end(false);
-  impl_->message_calls.run(message, options.deadline);
+  if (auto message = send_now(*impl_, to, in)) impl_->message_calls.run(*message, options.deadline);
 }
 
 Received Communicator::recv(ArrayView out, int source, const MessageOptions& options) {
@@ -225,13 +259,11 @@ Received Communicator::recv(ArrayView out, int source, const MessageOptions& opt
     const int sender = impl_->devices().messages.exchange({}, {&one, 1}, options);
     return {sender, options.tag, out.count(), out.dtype()};
   }
-  MessageInFlight message = begin_recv(*impl_, from, out);
-  if (completes_soon(message, impl_->message_calls.eager_polls())) {
-    message.end(false);
-  } else {
-    impl_->message_calls.run(message, options.deadline);
-  }
-  return call::received_of(message.sender);
+  Received received;
+  auto message = recv_now(*impl_, from, out, Receive::kWaits, received);
+  if (!message) return received;
+  impl_->message_calls.run(*message, options.deadline);
+  return call::received_of(message->sender);
 }
 
 Work Communicator::send_async(BorrowedView in, int destination, const MessageOptions& options) {
@@ -244,12 +276,9 @@ Work Communicator::send_async(BorrowedView in, int destination, const MessageOpt
     const Outgoing one{in, to.peer};
     return Work(impl_->devices().messages.start_exchange({&one, 1}, {}, options));
   }
-  MessageInFlight message = begin_send(*impl_, to, in);
-  if (completes_soon(message, 0)) {
-    message.end(false);
-    return Work(impl_->message_calls.ended());
-  }
-  return Work(impl_->message_calls.start(std::move(message), options.deadline));
+  auto message = send_now(*impl_, to, in);
+  if (!message) return Work(impl_->message_calls.ended());
+  return Work(impl_->message_calls.start(std::move(*message), options.deadline));
 }
 
 Work Communicator::recv_async(ArrayView out, int source, const MessageOptions& options) {
@@ -266,12 +295,10 @@ Work Communicator::recv_async(ArrayView out, int source, const MessageOptions& o
     operation->received = received;
     return Work(std::move(operation));
   }
-  MessageInFlight message = begin_recv(*impl_, from, out);
-  if (completes_soon(message, 1)) {  // the message has come already
-    message.end(false);
-    return Work(impl_->message_calls.ended(), call::received_of(message.sender));
-  }
-  return Work(impl_->message_calls.start(std::move(message), options.deadline));
+  Received received;
+  auto message = recv_now(*impl_, from, out, Receive::kStarts, received);
+  if (!message) return Work(impl_->message_calls.ended(), received);
+  return Work(impl_->message_calls.start(std::move(*message), options.deadline));
 }
 
 std::optional<Received> Communicator::probe_now(int source, const MessageOptions& options) {
@@ -327,13 +354,14 @@ Received Communicator::send_recv(
   const Incoming comes{out, source};
   std::vector<std::byte> copy;
   in = apart_from({&comes, 1}, in, copy);
-  std::array<MessageInFlight, 2> both{begin_send(*impl_, to, in), begin_recv(*impl_, from, out)};
-  if (completes_soon(both[1], impl_->message_calls.eager_polls()) && completes_soon(both[0], 0)) {
-    for (MessageInFlight& message : both) message.end(false);
-  } else {
-    impl_->message_calls.run(both, options.deadline);
-  }
-  return call::received_of(both[1].sender);
+  Received received;
+  std::vector<MessageInFlight> left;  // allocates nothing in the usual case
+  auto sends = send_now(*impl_, to, in);
+  auto receives = recv_now(*impl_, from, out, Receive::kWaits, received);
+  if (sends && !completes_soon(*sends, 0)) left.push_back(std::move(*sends));
+  if (receives) left.push_back(std::move(*receives));
+  if (!left.empty()) impl_->message_calls.run(left, options.deadline);
+  return receives ? call::received_of(left.back().sender) : received;
 }
 
 void Communicator::exchange(std::span<const Outgoing> outgoing,
@@ -364,14 +392,17 @@ void Communicator::exchange(std::span<const Outgoing> outgoing,
   messages.reserve(sent.size() + received.size());
   for (std::size_t i = 0; i < sent.size(); ++i) {
     const ConstArrayView in = apart_from(received, sent[i].in, copies[i]);
-    messages.push_back(
-        begin_send(*impl_, envelope(*impl_, sent[i].destination, true, in, options), in));
+    const Envelope to = envelope(*impl_, sent[i].destination, true, in, options);
+    if (auto message = send_now(*impl_, to, in)) messages.push_back(std::move(*message));
   }
   for (const Incoming& one : received) {
-    messages.push_back(
-        begin_recv(*impl_, envelope(*impl_, one.source, false, one.out, options), one.out));
+    const Envelope from = envelope(*impl_, one.source, false, one.out, options);
+    Received ignored;
+    if (auto message = recv_now(*impl_, from, one.out, Receive::kStarts, ignored)) {
+      messages.push_back(std::move(*message));
+    }
   }
-  impl_->message_calls.run(messages, options.deadline);
+  if (!messages.empty()) impl_->message_calls.run(messages, options.deadline);
 }
 
 }  // namespace hocket

@@ -32,6 +32,12 @@ class NearMessages final : public engine::PointToPoint {
   engine::MessageId recv(const engine::Envelope& from, std::span<std::byte> bytes) override {
     return messages_->recv(from, bytes);
   }
+  bool recv_soon(const engine::Envelope& from,
+                 std::span<std::byte> bytes,
+                 int& polls,
+                 engine::Envelope& received) override {
+    return messages_->recv_soon(from, bytes, polls, received);
+  }
   bool test(engine::MessageId message, engine::Envelope* received) override {
     return messages_->test(message, received);
   }

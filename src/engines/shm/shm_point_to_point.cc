@@ -327,6 +327,7 @@ RecordType ShmPointToPoint::type_of(const Peer& peer,
                                     std::size_t message,
                                     bool answers) const noexcept {
   const std::size_t ring = peer.out.capacity();
+  if (message <= std::min(kEagerAnswer, ring / 4) && !to.synchronous) return RecordType::kEager;
   const bool in_turns = !control_.host().processors.may_spin();
   const bool is_direct = !in_turns && is_read_directly(peer);
   if (to.synchronous) return RecordType::kRequest;

@@ -38,6 +38,10 @@ class ShmPointToPoint final : public engine::PointToPoint {
 
   engine::MessageId send(const engine::Envelope& to, std::span<const std::byte> bytes) override;
   engine::MessageId recv(const engine::Envelope& from, std::span<std::byte> bytes) override;
+  bool recv_soon(const engine::Envelope& from,
+                 std::span<std::byte> bytes,
+                 int& polls,
+                 engine::Envelope& received) override;
   bool test(engine::MessageId message, engine::Envelope* received) override;
   bool progress() override { return move(Reads::kAll); }
   bool progress_wanted() override { return move(Reads::kWanted); }
@@ -171,6 +175,7 @@ class ShmPointToPoint final : public engine::PointToPoint {
   std::size_t under_way_ = 0;  // messages in slots that have not ended
   std::uint32_t next_id_ = 0;
   std::uint64_t arrived_ = 0;  // messages that have arrived from all peers
+  std::uint64_t soon_ = 0;     // calls of recv_soon
   std::uint64_t ended_ = 0;    // messages that have become kDone or kMismatch
   std::uint64_t moves_ = 0;    // calls of `move` that made progress
 };
