@@ -44,6 +44,7 @@ std::uint64_t ShmEngine::tuning() noexcept {
                                   kCrowdedScanChainFrom,
                                   kSymmetricFrom,
                                   kSlotBytes,
+                                  kLongBytes,
                                   kBriefBytes,
                                   kMiddleBytes,
                                   kChunkBytes,
@@ -82,7 +83,11 @@ std::optional<Score> ShmEngine::score(const Signature& s) const noexcept {
 bool ShmEngine::is_small(const Signature& s) const noexcept {
   if (is_listed(s.kind)) return false;
   const std::size_t bytes = slot_bytes(s, group_.size());
-  return bytes <= (s.symmetric != 0 ? kSymmetricFrom : kSlotBytes);
+  if (s.symmetric != 0) return bytes <= kSymmetricFrom;
+  // The root of a scatter has no peer to wait for. With a slot for each call it runs ahead of its
+  // peers, where the chunks have room for the next call alone.
+  const bool is_long = s.kind == Kind::kScatter && !group_.is_crowded();
+  return bytes <= (is_long ? kLongBytes : kSlotBytes);
 }
 
 bool ShmEngine::attempt(const Call& call) {

@@ -9,6 +9,10 @@
 //
 //   rank r:   words | brief slots | wide slots | ... | chunks of even s | chunks of odd s
 //
+// Long slots have only their heads among the slots. Their data lies in the chunks:
+//
+//   chunks of even s:   | s = 0 mod 8 | 2 mod 8 | 4 mod 8 | 6 mod 8 |     odd s: 1, 3, 5, 7
+//
 // Groups of at least ManyRanks::seconds_ranks ranks also have *second slots*. They lie behind the
 // first slots of all ranks, one set for each rank. A rank writes there the results that it combined
 // or collected for other ranks; see small_among_many.cc.
@@ -25,7 +29,8 @@
 //
 // One rule protects all memory: a rank writes for call s only after every peer has finished the
 // last call that used the same chunk or slot. For a chunk this is call s - 2. For a slot of a kind
-// with n slots it is call s - n. A call that waits for all ranks proves this without extra cost
+// with n slots it is call s - n; for a long slot also the last call in which the rank has filled
+// its chunks. A call that waits for all ranks proves this without extra cost
 // (`saw_everybody`). Otherwise the rank reads the `done` words of all peers.
 #pragma once
 
@@ -51,6 +56,7 @@ namespace hocket::engines::shm {
 inline constexpr std::size_t kSlotBytes = 4096;
 inline constexpr std::size_t kBriefBytes = 240;
 inline constexpr std::size_t kMiddleBytes = 1008;
+inline constexpr std::size_t kLongBytes = 64 * 1024;
 inline constexpr std::size_t kChunkBytes = 128 * 1024;  // length of a chunk in most calls
 inline constexpr std::size_t kLongChunkBytes = 256 * 1024;
 inline constexpr std::size_t kShortChunkBytes = 32 * 1024;
@@ -76,11 +82,19 @@ template <std::size_t kBytes>
 struct alignas(control::kApart) Slot : SlotHead {
   std::byte data[kBytes];
 };
+struct alignas(control::kApart) LongSlotHead : SlotHead {};
 // The kind of slot that a call uses. Calls with a root have more slots, so that ranks that only
 // give data may run many calls ahead of the root. Ranks that share a processor then switch less
 // often. Other calls have few slots, which stay in the nearest cache.
-enum class SlotKind : std::uint8_t { kBrief, kWide, kBriefRooted, kMiddleRooted, kWideRooted };
-inline constexpr std::uint64_t kSlotsOf[] = {16, 2, 24, 16, 4};
+enum class SlotKind : std::uint8_t {
+  kBrief,
+  kWide,
+  kBriefRooted,
+  kMiddleRooted,
+  kWideRooted,
+  kLongRooted
+};
+inline constexpr std::uint64_t kSlotsOf[] = {16, 2, 24, 16, 4, 8};
 // A reader of a slot may ask for the writer's record of that call, so the record must still exist.
 static_assert(*std::max_element(std::begin(kSlotsOf), std::end(kSlotsOf)) + 2 < control::kRecords);
 constexpr std::uint64_t slots_of(SlotKind kind) noexcept {
@@ -89,8 +103,10 @@ constexpr std::uint64_t slots_of(SlotKind kind) noexcept {
 constexpr SlotKind slot_kind_of(std::size_t bytes, bool rooted) noexcept {
   if (bytes <= kBriefBytes) return rooted ? SlotKind::kBriefRooted : SlotKind::kBrief;
   if (!rooted) return SlotKind::kWide;
-  return bytes <= kMiddleBytes ? SlotKind::kMiddleRooted : SlotKind::kWideRooted;
+  if (bytes <= kMiddleBytes) return SlotKind::kMiddleRooted;
+  return bytes <= kSlotBytes ? SlotKind::kWideRooted : SlotKind::kLongRooted;
 }
+static_assert(slots_of(SlotKind::kLongRooted) * kLongBytes <= 2 * kChunks * kChunkBytes);
 // The slots of one rank.
 struct RankSlots {
   Slot<kBriefBytes> brief[slots_of(SlotKind::kBrief)];
@@ -98,6 +114,7 @@ struct RankSlots {
   Slot<kMiddleBytes> middle_rooted[slots_of(SlotKind::kMiddleRooted)];
   Slot<kSlotBytes> wide[slots_of(SlotKind::kWide)];
   Slot<kSlotBytes> wide_rooted[slots_of(SlotKind::kWideRooted)];
+  LongSlotHead long_rooted[slots_of(SlotKind::kLongRooted)];
 };
 
 struct alignas(control::kApart) RankWords {
@@ -196,11 +213,17 @@ class ShmGroup {
       case SlotKind::kMiddleRooted:
         return slots.middle_rooted[sequence % slots_of(SlotKind::kMiddleRooted)];
       case SlotKind::kWideRooted:
+        return slots.wide_rooted[sequence % slots_of(SlotKind::kWideRooted)];
+      case SlotKind::kLongRooted:
         break;
     }
-    return slots.wide_rooted[sequence % slots_of(SlotKind::kWideRooted)];
+    return slots.long_rooted[sequence % slots_of(SlotKind::kLongRooted)];
   }
   std::byte* data(int rank, std::uint64_t sequence, SlotKind kind) const noexcept {
+    if (kind == SlotKind::kLongRooted) {
+      constexpr std::uint64_t kOfAParity = slots_of(SlotKind::kLongRooted) / 2;
+      return chunk(rank, sequence, 0) + sequence / 2 % kOfAParity * kLongBytes;
+    }
     return reinterpret_cast<std::byte*>(&slot(rank, sequence, kind) + 1);
   }
   std::byte* chunk(int rank, std::uint64_t sequence, std::uint64_t step) const noexcept {
@@ -218,7 +241,8 @@ class ShmGroup {
   // form is for its slot of `kind`, the second for all its memory except slots. A call waits for
   // the permission before it writes.
   bool may_write(const engine::Call& call, SlotKind kind) noexcept {
-    return has_room(call, slots_of(kind));
+    if (kind != SlotKind::kLongRooted) return has_room(call, slots_of(kind));
+    return has_room(call, std::min(slots_of(kind), call.sequence - chunked_));
   }
   bool may_write(const engine::Call& call) noexcept { return has_room(call, 2); }
   // Records that every peer has begun `call`.
@@ -262,6 +286,7 @@ class ShmGroup {
   void begin_staging(const engine::Call& call) noexcept {
     words_[rank_].fingerprint[call.sequence & 1] = call.fingerprint;
     words_[rank_].exposes[call.sequence & 1] = 0;
+    chunked_ = call.sequence;
   }
   // Prepares them for a call on symmetric arrays, which peers read directly.
   void begin_sharing(const engine::Call& call) noexcept {
@@ -453,6 +478,7 @@ class ShmGroup {
   bool is_crowded_ = false;
   // Every peer has finished all calls with a smaller sequence number.
   std::uint64_t floor_ = 1;
+  std::uint64_t chunked_ = 0;        // the last call in which this rank may have filled its chunks
   std::uint64_t posted_ = 0;         // the last call for which this rank posted its first slot
   std::uint64_t posted_second_ = 0;  // the last call for which it posted its second slot
   RankWords* words_;

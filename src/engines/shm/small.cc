@@ -1,4 +1,5 @@
-// Collectives of a few KiB: each rank writes its slot and reads the slots of others.
+// Collectives of a few KiB, and scatters of some more: each rank writes its slot and reads the
+// slots of others.
 #include "engines/shm/collectives.h"
 #include "foundation/base/relax.h"
 
@@ -145,10 +146,26 @@ struct SmallPart {
   int last = 0;
 };
 
+// Fills the slot of a scatter's root, except the root's own part, which no peer reads.
+void fill_long(std::byte* slot, const Call& call, int rank, int size) {
+  const auto* in = static_cast<const std::byte*>(call.in);
+  const std::size_t share = bytes_of(call.signature);
+  const std::size_t before = static_cast<std::size_t>(rank) * share;
+  const std::size_t behind = before + share;
+  core::copy(slot, in, before, core::Stores::kCached);
+  core::copy(slot + behind,
+             in + behind,
+             static_cast<std::size_t>(size) * share - behind,
+             core::Stores::kCached);
+}
+
 // Writes and announces this rank's slot. ShmGroup::may_write must have returned true.
 void post(ShmGroup& group, const Call& call, const SmallPart& part) {
-  if (part.bytes != 0) {
-    base::copy_plain(group.data(group.rank(), call.sequence, part.kind), call.in, part.bytes);
+  std::byte* const slot = group.data(group.rank(), call.sequence, part.kind);
+  if (part.kind == SlotKind::kLongRooted) {
+    fill_long(slot, call, group.rank(), group.size());
+  } else if (part.bytes != 0) {
+    base::copy_plain(slot, call.in, part.bytes);
   }
   group.post(call, part.kind);
 }
