@@ -148,6 +148,9 @@ class ConstArrayView {
   DType dtype_ = DType::kUInt8;
   MemoryKind memory_ = MemoryKind::kHost;
   MemoryOrder order_ = MemoryOrder::kAny;
+  // Leaves no padding at the end. A class that is derived from this one could use the padding, so
+  // compilers would copy this part of it in two pieces that overlap, which delays its next reader.
+  [[maybe_unused]] std::uint8_t filled_ = 0;
 };
 
 // A view of an array that is written to. A call that works in place also reads from it. A value.
@@ -218,6 +221,8 @@ class ArrayView {
   DType dtype_ = DType::kUInt8;
   MemoryKind memory_ = MemoryKind::kHost;
   MemoryOrder order_ = MemoryOrder::kAny;
+  // See ConstArrayView::filled_.
+  [[maybe_unused]] std::uint8_t filled_ = 0;
 };
 
 // A view of an array that is read from and that outlives the statement, as asynchronous calls need.
