@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 import weakref
-from typing import Protocol
+from typing import Optional, Protocol
 
 from .._hocket import Work, _Endings
 
@@ -58,7 +59,8 @@ class Ends:
     """Notifies handles that their calls have ended, in threads that start with the first watched
     call.
 
-    One thread always waits for the next end, so a handle may take any time.
+    Each thread waits for an end and then notifies its handle. Another thread waits meanwhile, so a
+    slow handle delays no other handle.
     """
 
     def __init__(self, name: str = "hocket torch") -> None:
@@ -68,16 +70,28 @@ class Ends:
         self._handles: dict[int, Handle] = {}
         self._keys = itertools.count()
         self._waiting = 0  # number of waiting threads; guarded by the lock
+        # The last thread that was started, until it waits; guarded by the lock.
+        self._starting: Optional[threading.Thread] = None
         self._telling = _Telling()
         weakref.finalize(self, self._telling.stop)  # runs when Python ends, at the latest
 
     def watch(self, work: Work, handle: Handle) -> None:
-        """Call `handle.complete()` once when `work` has ended."""
+        """Call `handle.complete()` once when `work` has ended.
+
+        Raises
+        ------
+        RuntimeError
+            No thread could be started. The handle is not notified.
+        """
         key = next(self._keys)
-        self._handles[key] = handle
         with self._lock:
             self._keep_one_waiting()
-        self._endings.watch(work, key)
+        self._handles[key] = handle
+        try:
+            self._endings.watch(work, key)
+        except BaseException:
+            self._handles.pop(key, None)
+            raise
 
     @property
     def has_stopped(self) -> bool:
@@ -89,16 +103,24 @@ class Ends:
         self._endings.close()
 
     def _keep_one_waiting(self) -> None:
-        if self._waiting == 0:
-            self._waiting = 1
-            threading.Thread(target=self._run, name=self._name, daemon=True).start()
+        """Start a thread if none waits. The caller holds the lock."""
+        if self._waiting > 0 or (self._starting is not None and self._starting.is_alive()):
+            return
+        self._starting = threading.Thread(target=self._run, name=self._name, daemon=True)
+        self._starting.start()
 
     def _run(self) -> None:
+        with self._lock:
+            self._waiting += 1
+            self._starting = None
         while (key := self._endings.next()) is not None:
+            handle = self._handles.pop(key)
             with self._lock:
                 self._waiting -= 1
-                self._keep_one_waiting()
-            self._telling.tell(self._handles.pop(key))
+                # Without another thread, the next ends wait until this thread waits again.
+                with contextlib.suppress(RuntimeError, MemoryError):
+                    self._keep_one_waiting()
+            self._telling.tell(handle)
             with self._lock:
                 if self._waiting > 1:  # other threads wait already, so this thread ends
                     return

@@ -50,8 +50,8 @@ class _Loop:
         if not self._waiting:
             loop.add_reader(self._endings.fileno(), self._wake, loop)
         self._waiting[key] = future
-        self._endings.watch(work, key)
         try:
+            self._endings.watch(work, key)
             await future
         finally:
             if self._waiting.pop(key, None) is not None:
@@ -222,7 +222,13 @@ def add_done_callback(work: Work, fn: Callable[[Work], object]) -> None:
             # Exit handlers run in reverse order, so this handler runs before that of `Ends`.
             atexit.register(_end_callbacks)
         _uncalled.add(call)
-    _callbacks[0].watch(work, call)
+    try:
+        _callbacks[0].watch(work, call)
+    except BaseException:  # no thread could be started, for example
+        with _callbacks_changed:
+            _uncalled.discard(call)
+            _callbacks_changed.notify_all()
+        raise
 
 
 def _synchronize_quietly(work: Work) -> None:

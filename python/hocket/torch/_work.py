@@ -183,8 +183,14 @@ class Pending(Work):  # type: ignore[misc, unused-ignore]
             self._future = CallFuture(self.shared.turns) if ordered else torch.futures.Future()
         if self.work.test():
             self.complete()
-        else:
+            return self._future
+        try:
             self.shared.ends.watch(self.work, self)
+        except BaseException as error:  # no thread could be started, for example
+            # Another thread may have got this future already. The next call makes a new one.
+            unwatched, self._future = self._future, None
+            unwatched.set_exception(error)
+            raise
         return self._future
 
     def complete(self) -> None:
