@@ -107,18 +107,26 @@ class Executor(concurrent.futures.Executor):
         n = len(os.sched_getaffinity(0)) if n is None else number_of_ranks("Executor", n, 1023)
         local = LocalWorkers(n, begins(*self._beginning))
         self._local, self._packer = local, Packer(same_program=False)
-        self._master = master = Master(
-            local.pairs,
-            self._packer,
-            retries,
-            local.how_it_ended,
-            local.close,
-            (lambda _: None) if replaces else None,  # LocalWorkers itself notices ends
-        )
-        if replaces:
-            local.start(master.add, master.miss)
-        else:
-            local.start()
+        try:
+            self._master = master = Master(
+                local.pairs,
+                self._packer,
+                retries,
+                local.how_it_ended,
+                local.close,
+                (lambda _: None) if replaces else None,  # LocalWorkers itself notices ends
+            )
+        except BaseException:
+            local.close()
+            raise
+        try:
+            if replaces:
+                local.start(master.add, master.miss)
+            else:
+                local.start()
+        except BaseException:
+            master.close()
+            raise
 
     def _use(self, comm: Communicator, retries: int, replaces: bool) -> None:
         if comm.size < 2:
@@ -132,7 +140,11 @@ class Executor(concurrent.futures.Executor):
         if comm.rank == 0:
             self._master = Master(pairs, self._packer, retries, _how_it_ended, self._close_door)
             if own is not None:
-                self._door = Door(own, self._master.add, self._master.miss)
+                try:
+                    self._door = Door(own, self._master.add, self._master.miss)
+                except BaseException:
+                    self._master.close()
+                    raise
                 self._master.replace = self._door.replace
         else:
             self._worker = Worker(pairs[comm.rank], comm.rank, self._packer)

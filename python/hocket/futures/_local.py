@@ -69,7 +69,7 @@ class LocalWorkers:
         except BaseException:
             self._crew.close()
             raise
-        self._thread = threading.Thread(target=self._show, name="hocket output", daemon=True)
+        self._thread: Optional[threading.Thread] = None  # once it has been started
 
     def start(self, came: Optional[Came] = None, missed: Optional[Missed] = None) -> None:
         """Show the text that the workers print. If `came` is given, replace workers that die.
@@ -82,7 +82,9 @@ class LocalWorkers:
             Called with the reason if there is no replacement.
         """
         self._came, self._missed = came, missed
-        self._thread.start()
+        thread = threading.Thread(target=self._show, name="hocket output", daemon=True)
+        thread.start()
+        self._thread = thread
 
     def how_it_ended(self, rank: int, error: Error) -> str:
         """Describe how a lost worker has ended."""
@@ -101,7 +103,8 @@ class LocalWorkers:
     def close(self) -> None:
         """End the processes, which have been told to stop before. Any thread may call it."""
         self._is_closing = True
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
         for join in self._joins:
             join.join()
         for comm in [self.comm, *self._worlds.values()]:
@@ -155,8 +158,12 @@ class LocalWorkers:
             address = self._coming.pop(event.member)
             self._left.add(event.member)
             join = threading.Thread(target=self._join, args=(event.member, address), daemon=True)
+            try:
+                join.start()
+            except (RuntimeError, MemoryError):  # `_end` starts another replacement
+                self.signal(signal.SIGKILL, [event.member + 1])
+                return
             self._joins = [one for one in self._joins if one.is_alive()] + [join]
-            join.start()
 
     def _end(self, index: int, code: int) -> None:
         with self._has_ended:

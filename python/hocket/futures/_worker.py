@@ -164,7 +164,8 @@ class Worker:
 class _Batch:
     """Runs the tasks of a batch one after the other. A resource of the worker's thread.
 
-    While a task takes long, another thread returns to the master the tasks that have not begun.
+    While a task takes long, another thread returns to the master the tasks that have not begun. If
+    the system refuses this thread, those tasks wait until the long task has ended.
     """
 
     def __init__(self, ledger: Ledger, worker: Worker) -> None:
@@ -219,7 +220,11 @@ class _Batch:
     def _guard_against_long_tasks(self) -> None:
         if self._thread is None:
             self._thread = threading.Thread(target=self._watch, name="hocket batch", daemon=True)
-            self._thread.start()
+            try:
+                self._thread.start()
+            except (RuntimeError, MemoryError):
+                self._thread = None  # the next batch tries again
+                return
         if not self._is_on.is_set():
             self._is_on.set()
 
