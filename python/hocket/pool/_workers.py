@@ -118,7 +118,7 @@ class Workers:
             Its first argument is a `PoolWorker`. On GPUs, the worker's device and stream are the
             current ones.
         workers : sequence of int, optional
-            The workers that run the function; by default all.
+            The workers that run the function, each of them once; by default all.
 
         Returns
         -------
@@ -146,8 +146,8 @@ class Workers:
     ) -> list[Any]:
         """Call ``func(*items, **kwargs)`` for each tuple of items, distributed over the workers.
 
-        Item i goes to worker i modulo the number of workers. Without iterables, each worker makes
-        one call.
+        The workers take items in turn: with n workers, item i goes to worker number i modulo n of
+        `workers`. Without iterables, each worker makes one call.
 
         Parameters
         ----------
@@ -156,7 +156,7 @@ class Workers:
         *iterables
             As in Python's `zip`, the shortest iterable determines the number of items.
         workers : sequence of int, optional
-            The workers that take items; by default all.
+            The workers that take items, each of them once; by default all.
 
         Returns
         -------
@@ -165,6 +165,8 @@ class Workers:
         """
         chosen = self._choose(workers)
         items: list[tuple[Any, ...]] = list(zip(*iterables)) if iterables else [()] * len(chosen)
+        if items and not chosen:
+            raise InvalidArgument(f"workers is empty, so that no worker takes the {len(items)} items")
         results: list[Any] = [None] * len(items)
         place = {worker: i for i, worker in enumerate(chosen)}
         failed: list[int] = []
@@ -199,7 +201,19 @@ class Workers:
         self._pool.map(workers, in_place, self._arrays.current_streams())
 
     def _choose(self, workers: Optional[Sequence[int]]) -> list[int]:
-        return list(range(self.size)) if workers is None else [int(worker) for worker in workers]
+        """Return the numbers of the workers that a call is for, after checking them.
+
+        The caller may leave out workers for which it has no items, which then are checked as well.
+        """
+        if workers is None:
+            return list(range(self.size))
+        chosen = [int(worker) for worker in workers]
+        for i, worker in enumerate(chosen):
+            if not 0 <= worker < self.size:
+                raise InvalidArgument(f"worker {worker} is not there; there are 0 to {self.size - 1}")
+            if worker in chosen[:i]:
+                raise InvalidArgument(f"worker {worker} is given twice")
+        return chosen
 
     # --- Arguments ----------------------------------------------------------------------------
 

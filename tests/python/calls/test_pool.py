@@ -327,6 +327,35 @@ def test_bad_arguments():
                 call()
 
 
+@pytest.mark.parametrize(
+    "workers, message",
+    [
+        ([0, 0], "worker 0 is given twice"),
+        ([1, 0, 1], "worker 1 is given twice"),
+        ([0, 2], "worker 2 is not there; there are 0 to 1"),
+        ([0, -1], "worker -1 is not there; there are 0 to 1"),
+        ([], "workers is empty"),
+    ],
+)
+def test_wrong_workers_are_refused_also_where_there_are_fewer_items(workers, message):
+    with hocket.DevicePool(2) as pool:
+        for count in (1, 2, 5):
+            with pytest.raises(hocket.InvalidArgument, match=message):
+                pool.map(abs, [-3] * count, workers=workers)
+        if workers:
+            with pytest.raises(hocket.InvalidArgument, match=message):
+                pool.map(abs, [], workers=workers)
+            with pytest.raises(hocket.InvalidArgument, match=message):
+                pool.run(lambda _: 1, workers=workers)
+
+
+def test_workers_take_items_in_the_order_in_which_they_are_given():
+    with hocket.DevicePool(3) as pool:
+        names = pool.map(threading.get_ident)
+        taken = pool.map(lambda _: threading.get_ident(), range(5), workers=[2, 0])
+        assert taken == [names[i] for i in (2, 0, 2, 0, 2)]
+
+
 # --- With other processes ---------------------------------------------------------------------
 
 

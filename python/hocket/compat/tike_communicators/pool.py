@@ -135,7 +135,9 @@ class ThreadPool(ThreadPoolExecutor):
         """Call `func` once for each worker, on its device and stream, with one item of each
         iterable.
         """
-        chosen = [self._place(w) for w in (self.workers if workers is None else workers)]
+        # Two workers may share a device, so `_place` cannot find all of them.
+        every = range(self.num_workers)
+        chosen = list(every) if workers is None else [self._place(w) for w in workers]
         items = list(itertools.islice(zip(*iterables), len(chosen))) if iterables else None
         if items is None:
             return self._pool.map(func, workers=chosen, **kwargs)
