@@ -54,6 +54,8 @@ def test_workers_are_chosen_and_checked():
         assert pool.workers == (3, 1)
         assert pool.map(lambda w: w, pool.workers) == [3, 1]
         assert [x[0] for x in pool.bcast([np.zeros(2), np.ones(2)], stride=2)] == [0, 1]
+    with ThreadPool((1, 1), xp=np) as pool:  # two workers share a device
+        assert pool.map(lambda x: x + 1, [1, 2]) == [2, 3]
 
 
 def test_map(pool):
@@ -278,6 +280,64 @@ def test_mpi_comm(n):
         assert mpi.Allreduce(1.5).item() == 1.5 * n
 
     threads(n, body)
+
+
+RAGGED = [[1.0], [1.0, 2.0]]
+
+
+@pytest.mark.parametrize(
+    "call, wrong, error, message",
+    [
+        (lambda mpi, x: mpi.Scatter(x), np.ones((4, 2)), ValueError, "does not divide among 3"),
+        (lambda mpi, x: mpi.Scatter(x), np.ones(()), ValueError, "does not divide among 3"),
+        (lambda mpi, x: mpi.Gather(x, root=1), np.ones(()), AssertionError, "zero-dimensional"),
+        (lambda mpi, x: mpi.Allgather(x), np.ones(()), AssertionError, "zero-dimensional"),
+        (lambda mpi, x: mpi.Allgather(x), RAGGED, ValueError, "inhomogeneous"),
+        (lambda mpi, x: mpi.Bcast(x), RAGGED, ValueError, "inhomogeneous"),
+        (lambda mpi, x: mpi.Allreduce(x), RAGGED, ValueError, "inhomogeneous"),
+        (lambda mpi, x: mpi.Allreduce(np.ones(3), op=x), 7, ValueError, "op is 7"),
+    ],
+    ids=["uneven", "no_axis", "gather", "all_gather", "ragged", "bcast", "reduced", "op"],
+)
+def test_an_error_of_one_process_ends_the_call_of_all(call, wrong, error, message):
+    right = "sum" if isinstance(wrong, int) else np.ones((3, 2))
+
+    def body(comm):
+        mpi = MPIComm(comm)
+        comm.deadline = 30
+        for failing in range(3):
+            if comm.rank == failing:
+                with pytest.raises(error, match=message):
+                    call(mpi, wrong)
+            else:  # a rank whose part needs no other may finish it
+                with contextlib.suppress(hocket.InvalidArgument):
+                    call(mpi, right)
+            assert mpi.Allreduce(np.array(comm.rank)) == 3
+
+    threads(3, body)
+
+
+def test_an_error_of_one_pool_ends_the_call_of_all_processes():
+    calls = [
+        lambda comm, x, s: comm.Allreduce(x, s),
+        lambda comm, x, s: comm.Allreduce_reduce_gpu(x[: 2 * s]),
+        lambda comm, x, s: comm.Allreduce_reduce_cpu(x if s else [np.ones(3)] * 9),
+        lambda comm, x, s: comm.Allreduce_mean(x if s else [1]),
+    ]
+
+    def body(comm):
+        comm.deadline = 30
+        with Comm(2, lambda: MPIComm(comm)) as both:
+            x = [np.ones(3), np.ones(3)]
+            for call in calls:
+                for failing in range(2):
+                    kind = Exception if comm.rank == failing else hocket.InvalidArgument
+                    with pytest.raises(kind) as caught:
+                        call(both, x, 0 if comm.rank == failing else 1)
+                    assert not isinstance(caught.value, (hocket.DeadlineExceeded, hocket.Mismatch))
+                    assert both.mpi.Allreduce(np.array(comm.rank)) == 1
+
+    threads(2, body)
 
 
 def test_no_mpi_comm_is_its_twin():

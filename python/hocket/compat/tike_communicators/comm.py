@@ -71,7 +71,8 @@ class Comm:
     def Allreduce_reduce_gpu(self, x: Sequence[Any]) -> list[Any]:
         """Add up x over all workers and processes, on the first worker. Return a list of one array.
         """
-        total = self._sum_on_first(x)
+        with self.mpi._telling():
+            total = self._sum_on_first(x)
         with self.pool.Device(self.pool.workers[0]):
             return [self.mpi.Allreduce(total)]
 
@@ -81,20 +82,26 @@ class Comm:
 
     def Allreduce_reduce_cpu(self, x: Sequence[Any]) -> Any:
         """Add up x over all workers and processes, in host memory."""
-        return self.mpi.Allreduce(self.pool.reduce_cpu(x))
+        with self.mpi._telling():
+            total = self.pool.reduce_cpu(x)
+        return self.mpi.Allreduce(total)
 
     def Allreduce_mean(self, x: Sequence[Any], axis: Optional[int] = 0) -> Any:
         """Return the mean of x over all workers and processes along an axis, which is kept."""
         with self.pool.Device(self.pool.workers[0]):
-            here = sum(x0.size if axis is None or x0.ndim == 0 else x0.shape[axis] for x0 in x)
+            with self.mpi._telling():
+                here = sum(x0.size if axis is None or x0.ndim == 0 else x0.shape[axis] for x0 in x)
             everywhere = int(self.mpi.Allreduce(np.array(here)))
-            return self.mpi.Allreduce(self.pool.reduce_mean(x, axis=axis) * (here / everywhere))
+            with self.mpi._telling():
+                share = self.pool.reduce_mean(x, axis=axis) * (here / everywhere)
+            return self.mpi.Allreduce(share)
 
     def Allreduce(self, x: Sequence[Any], s: Optional[int] = None, **kwargs: Any) -> list[Any]:
         """Add up x within groups of `s` workers, and over the processes. Each worker gets a new
         array.
         """
-        sums = self.pool.allreduce(x, s)
+        with self.mpi._telling():
+            sums = self.pool.allreduce(x, s)
         if self.mpi.size == 1:
             return list(sums)
         # The workers of a group hold equal arrays, so only one worker of each group sends.

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Optional
 
 import numpy as np
 
 from ... import Communicator, init
 from ..._arrays.kinds import is_on_gpu
+from ...errors import InvalidArgument
 from ._module import array_module
 
 __all__ = ["MPIComm", "MPIio", "NoMPIComm", "combined_shape"]
@@ -73,6 +75,10 @@ class NoMPIComm(MPIio):
 
     def __exit__(self, *_: object) -> None:
         pass
+
+    def _telling(self) -> AbstractContextManager[None]:
+        """See `MPIComm._telling`. There is no other process."""
+        return nullcontext()
 
     def p2p(self, sendbuf: Any, src: int = 0, dest: int = 0, tg: int = 0, **_: Any) -> Any:
         """Return the data."""
@@ -139,11 +145,22 @@ class MPIComm(NoMPIComm):
         self.rank: int = self.comm.rank
         self.size: int = self.comm.size
 
-    def _required(self, sendbuf: Any, name: str) -> Any:
-        """Like `_require`, but tells the other processes of an error."""
-        if sendbuf is None:
-            self.comm.refuse(f"{name} data can't be empty.")
-        return _require(sendbuf, name)
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Make a context for this process's own part of a collective call, before it communicates.
+
+        An error in the context ends the call on all processes. The other processes would otherwise
+        wait until their deadlines. They raise `InvalidArgument`, which is a `ValueError`.
+        """
+        try:
+            yield
+        except Exception as error:
+            try:
+                self.comm.refuse(str(error))
+            except InvalidArgument as refused:
+                if isinstance(error, ValueError):
+                    raise refused from error
+            raise
 
     def p2p(self, sendbuf: Any, src: int = 0, dest: int = 1, tg: int = 0, **_: Any) -> Any:
         """Send an array from one process to another, which returns it. Other processes return None.
@@ -167,7 +184,8 @@ class MPIComm(NoMPIComm):
 
     def Bcast(self, sendbuf: Any, root: int = 0) -> Any:
         """Send an array to all processes. Each process passes an array of its shape and dtype."""
-        sendbuf = self._required(sendbuf, "Broadcast")
+        with self._telling():
+            sendbuf = _require(sendbuf, "Broadcast")
         here = _contiguous(sendbuf) if self.rank == root else _new(sendbuf, sendbuf.shape)
         # CuPy's flags do not have `writeable`, because its arrays are always writable.
         if self.rank == root and not getattr(here.flags, "writeable", True):
@@ -177,7 +195,8 @@ class MPIComm(NoMPIComm):
 
     def Gather(self, sendbuf: Any, axis: Optional[int] = 0, root: int = 0) -> Any:
         """Concatenate the processes' arrays at the root. Return None on other processes."""
-        sendbuf = _check_axis(self._required(sendbuf, "Gather"), axis)
+        with self._telling():
+            sendbuf = _check_axis(_require(sendbuf, "Gather"), axis)
         shapes = self._shapes(sendbuf, axis)
         flat = self.comm.gather_v(_contiguous(sendbuf).reshape(-1), counts=_sizes(shapes), root=root)
         return _merge(flat, shapes, axis) if self.rank == root else None
@@ -186,36 +205,40 @@ class MPIComm(NoMPIComm):
         """Concatenate the processes' arrays on all processes. They may differ in length along
         `axis`.
         """
-        sendbuf = _check_axis(self._required(sendbuf, "Allgather"), axis)
+        with self._telling():
+            sendbuf = _check_axis(_require(sendbuf, "Allgather"), axis)
         shapes = self._shapes(sendbuf, axis)
         flat = self.comm.all_gather_v(_contiguous(sendbuf).reshape(-1), counts=_sizes(shapes))
         return _merge(flat, shapes, axis)
 
     def _shapes(self, sendbuf: Any, axis: Optional[int]) -> list[tuple[int, ...]]:
         shapes = [tuple(shape) for shape in self.comm.all_gather_object(tuple(sendbuf.shape))]
-        # Raises the same error on all ranks, before anything is sent.
+        # All ranks have the same shapes, so all raise the same error, before any rank sends its data.
         combined_shape(shapes, None if axis is None else axis % sendbuf.ndim)
         return shapes
 
     def Scatter(self, sendbuf: Any, src: int = 0) -> Any:
         """Split the array of `src` equally along its first axis. Every process passes an array of
-        its shape.
+        the same shape and dtype; only that of `src` is read.
         """
-        sendbuf = self._required(sendbuf, "Scatter")
-        if sendbuf.ndim == 0 or len(sendbuf) % self.size != 0:
-            raise ValueError(
-                f"sendbuf has shape {sendbuf.shape}, whose first axis does not divide among "
-                f"{self.size} processes"
-            )
+        with self._telling():
+            sendbuf = _require(sendbuf, "Scatter")
+            if sendbuf.ndim == 0 or len(sendbuf) % self.size != 0:
+                raise ValueError(
+                    f"sendbuf has shape {sendbuf.shape}, whose first axis does not divide among "
+                    f"{self.size} processes"
+                )
         part = _new(sendbuf, (len(sendbuf) // self.size, *sendbuf.shape[1:]))
         self.comm.scatter(_contiguous(sendbuf) if self.rank == src else None, out=part, root=src)
         return part
 
     def Allreduce(self, sendbuf: Any, op: Any = None) -> Any:
         """Reduce the processes' arrays on all processes. Return a new array."""
-        sendbuf = self._required(sendbuf, "Allreduce")
+        with self._telling():
+            sendbuf = _require(sendbuf, "Allreduce")
+            name = _op_name(op)
         out = _new(sendbuf, sendbuf.shape)
-        self.comm.all_reduce(_contiguous(sendbuf), out=out, op=_op_name(op))
+        self.comm.all_reduce(_contiguous(sendbuf), out=out, op=name)
         return out
 
 
