@@ -14,6 +14,8 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <optional>
+#include <stdexcept>
 #include <vector>
 
 #include "hocket/error.h"
@@ -32,10 +34,26 @@ constexpr std::size_t kPiece = std::size_t{1} << 20;
 constexpr std::size_t kMostBulk = std::size_t{1} << 28;
 constexpr int kPackets = 3;
 
-// Thrown if the connection did not answer in time, or ended.
+// Thrown if the connection failed.
 class ProbeFailure : public std::runtime_error {
-  using std::runtime_error::runtime_error;
+ public:
+  // kSilent: the time is over. kClosed: the other end closed the connection. kBroken: the system
+  // reported an error, such as a reset.
+  enum class How { kSilent, kClosed, kBroken };
+  ProbeFailure(How how, const std::string& text) : std::runtime_error(text), how_(how) {}
+  How how() const noexcept { return how_; }
+
+ private:
+  How how_;
 };
+
+// Throws the failure that errno names.
+[[noreturn]] void fail_with_errno(const char* when_silent) {
+  using How = ProbeFailure::How;
+  const int number = errno;
+  if (number == EAGAIN || number == EWOULDBLOCK) throw ProbeFailure(How::kSilent, when_silent);
+  throw ProbeFailure(How::kBroken, std::strerror(number));
+}
 
 void set_up(int fd) {
   const timeval limit{.tv_sec = kForAnAnswer.count(), .tv_usec = 0};
@@ -50,7 +68,7 @@ void send_all(int fd, const void* data, std::size_t length) {
   while (length > 0) {
     const ssize_t sent = ::send(fd, at, length, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) throw ProbeFailure("the connection takes nothing more");
+    if (sent <= 0) fail_with_errno("the connection takes nothing more");
     at += sent;
     length -= static_cast<std::size_t>(sent);
   }
@@ -61,8 +79,10 @@ void receive_all(int fd, void* data, std::size_t length) {
   while (length > 0) {
     const ssize_t got = ::recv(fd, at, length, 0);
     if (got < 0 && errno == EINTR) continue;
-    if (got == 0) throw ProbeFailure("the connection was ended at the other side");
-    if (got < 0) throw ProbeFailure("no answer came");
+    if (got == 0) {
+      throw ProbeFailure(ProbeFailure::How::kClosed, "the connection was closed at the other end");
+    }
+    if (got < 0) fail_with_errno("no answer came");
     at += got;
     length -= static_cast<std::size_t>(got);
   }
@@ -114,6 +134,24 @@ void send_packets(const SocketAddress& address, const std::string& token, int se
     static_cast<void>(
         ::sendto(fd.get(), text.data(), text.size(), 0, address.get(), address.length));
   }
+}
+
+// Returns whether the other end is host number `peer`. A server that does not know the token
+// closes the connection instead of answering.
+bool is_answered_by(int fd, int peer) {
+  try {
+    return receive_number(fd) == static_cast<std::uint64_t>(peer);
+  } catch (const ProbeFailure& failure) {
+    if (failure.how() == ProbeFailure::How::kClosed) return false;
+    throw;
+  }
+}
+
+// Returns whether a long message that began at `begin` failed because its packets were lost. Both
+// ends wait equally long. The other end may notice the loss first and close the connection. If a
+// short packet arrives after that, the system of the other end resets the connection.
+bool is_of_lost_packets(const ProbeFailure& failure, ProbeClock::time_point begin) {
+  return failure.how() == ProbeFailure::How::kSilent || ProbeClock::now() >= begin + kForAnAnswer;
 }
 
 double median_of_echoes(int fd) {
@@ -239,8 +277,9 @@ void ProbeServer::serve() noexcept {
 void ProbeServer::answer(const Fd& client) const {
   std::string token(token_.size(), '\0');
   receive_all(client.get(), token.data(), token.size());
-  if (token != token_) return;
+  // If data were left unread, closing the connection would reset it.
   receive_number(client.get());
+  if (token != token_) return;
   send_number(client.get(), static_cast<std::uint64_t>(host_));
   std::vector<char> piece(kPiece);
   for (;;) {
@@ -277,22 +316,21 @@ ProbeResult probe(
     send_packets(found.front(), token, self);
     return result;
   }
-  bool echoes = false;
+  std::optional<ProbeClock::time_point> bulk_begin;
   try {
     send_all(fd.get(), token.data(), token.size());
     send_number(fd.get(), static_cast<std::uint64_t>(self));
-    if (receive_number(fd.get()) != static_cast<std::uint64_t>(peer)) {
+    if (!is_answered_by(fd.get(), peer)) {
       result.is_other = true;
       result.error = "another host answered";
       return result;
     }
     result.latency = median_of_echoes(fd.get());
-    echoes = true;
+    bulk_begin = ProbeClock::now();
     result.bandwidth = bandwidth_of(fd.get());
   } catch (const ProbeFailure& failure) {
     result.error = failure.what();
-    result.stalls = echoes;
-    result.is_other = !echoes;
+    result.stalls = bulk_begin && is_of_lost_packets(failure, *bulk_begin);
   }
   result.mtu = mtu_of(fd.get(), found.front().family());
   return result;

@@ -3,7 +3,8 @@
 //   client                                     server
 //   token, own number ───────────────────────▶
 //                     ◀─────────────────────── its number: the client finds out if another
-//                                              machine answers
+//                                              machine answers. After a wrong token the server
+//                                              closes the connection instead
 //   0, an echo        ───────────────────────▶
 //                     ◀─────────────────────── the same
 //   N > 0, then N bytes ─────────────────────▶
@@ -54,7 +55,8 @@ class ProbeServer {
 // A value: the connection from this host to another.
 struct ProbeResult {
   std::string error;  // empty: it works
-  // A machine answered that is not the expected one, or this host answered itself.
+  // A machine answered that is not the expected one, or this host answered itself. False if no
+  // answer came, because the connection failed.
   bool is_other = false;
   bool stalls = false;   // small messages pass, and long ones do not
   double latency = 0;    // seconds, half a round trip, the median
