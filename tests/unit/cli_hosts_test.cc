@@ -175,8 +175,10 @@ TEST(HostConnection, PartsNoticesFromOutputHoweverItIsCut) {
   }
 }
 
-// Orders as a HeadLink reads them from standard input.
-std::vector<HeadOrder> orders_of(const std::string& text) {
+// Orders as a HeadLink reads them from standard input. `silent_at` gets the link's after the last
+// of them.
+std::vector<HeadOrder> orders_of(const std::string& text,
+                                 RunClock::time_point* silent_at = nullptr) {
   const Fd before(::dup(STDIN_FILENO));
   const Fd file = file_of(text);
   ::dup2(file.get(), STDIN_FILENO);
@@ -189,6 +191,7 @@ std::vector<HeadOrder> orders_of(const std::string& text) {
     for (HeadOrder& order : link.move(answer)) all.push_back(std::move(order));
   }
   ::dup2(before.get(), STDIN_FILENO);
+  if (silent_at != nullptr) *silent_at = link.silent_at();
   return all;
 }
 
@@ -215,6 +218,16 @@ TEST(HeadLink, TakesNonsenseForALostHead) {
     EXPECT_NE(orders[0].text.find("nonsense"), std::string::npos);
   }
   EXPECT_EQ(orders_of(std::string(10'000, 'x')).back().kind, HeadOrder::Kind::kGone);
+}
+
+// An event loop sleeps until then, and not at all once the time has come.
+TEST(HeadLink, AwaitsNoSignOfAHeadThatIsGone) {
+  EXPECT_LT(HeadLink(some_briefing()).silent_at(), RunClock::now() + 2 * kHeadSilence);
+  for (const char* text : {"", "alive\n", "rubbish\n", "signal 20\nsignal 18\n", "input 3\na"}) {
+    RunClock::time_point silent_at;
+    ASSERT_EQ(orders_of(text, &silent_at).back().kind, HeadOrder::Kind::kGone) << text;
+    EXPECT_EQ(silent_at, RunClock::time_point::max()) << text;
+  }
 }
 
 TEST(HostsOutcome, BlamesTheLikeliestUntilItIsSaid) {

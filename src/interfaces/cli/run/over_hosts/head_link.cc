@@ -104,6 +104,7 @@ void HeadLink::feed(std::vector<HeadOrder>& orders) {
 
 void HeadLink::lose(std::vector<HeadOrder>& orders, const char* why) {
   is_gone_ = true;
+  silent_at_ = RunClock::time_point::max();  // otherwise the event loop would not sleep any more
   input_.reset();
   orders.push_back({.kind = HeadOrder::Kind::kGone, .text = why});
 }

@@ -39,12 +39,13 @@ class HeadLink {
   // Makes rank 0's standard input. Returns the end that it reads.
   Fd make_input();
 
-  // For an event loop: adds two descriptors to poll, handles the result, and returns the orders
-  // that came.
+  // An event loop polls the descriptors that `add_to` adds. It passes the result to `move`, which
+  // returns the orders that came.
   static constexpr std::size_t kDescriptors = 2;
   void add_to(std::vector<pollfd>& wait) const;
   std::vector<HeadOrder> move(std::span<const pollfd> answer);
-  // The time at which the head counts as gone.
+  // Returns when the head counts as gone unless it sends something before. The maximum if the head
+  // may be silent because the job is stopped, or if it has already gone.
   RunClock::time_point silent_at() const noexcept { return silent_at_; }
 
   std::string notice(std::string_view text) const { return cli::notice(token_, text); }
