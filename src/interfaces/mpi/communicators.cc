@@ -269,7 +269,8 @@ std::vector<int> all_members(const Comm& comm) {
 }  // namespace
 
 // A separate thread makes the duplicate, by messages that no other call uses. Ranks may make calls
-// of `comm` meanwhile, and may duplicate several communicators in different orders.
+// of `comm` meanwhile, and may duplicate several communicators in different orders. An error of the
+// thread, or of its start, ends the request.
 void Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) {
   Comm& old = comm_of(comm);
   *newcomm = MPI_COMM_NULL;
@@ -289,26 +290,36 @@ void Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) {
   made->info = std::make_shared<Info>(*old.info);
   copy_attributes(old, *made);
   const auto state = std::make_shared<Duplicating>();
-  hand_out_polled(
-      request,
-      [state] {
-        if (!state->is_over) return false;
-        if (state->code != MPI_SUCCESS) throw Failure{state->code};
-        return true;
-      },
-      Scope{comm});
   *newcomm = publish(made);
-  start_thread([state, made, members = all_members(old)] {
-    try {
-      const auto joined = join(members, meeting(made->context, 0, members));
-      made->world = joined->world;
-      made->net = joined->net;
-      if (made->is_inter() || made->topology != nullptr) make_inner(*made);
-    } catch (...) {
-      state->code = code_of_caught();
-    }
+  try {
+    hand_out_polled(
+        request,
+        [state] {
+          if (!state->is_over) return false;
+          if (state->code != MPI_SUCCESS) throw Failure{state->code};
+          return true;
+        },
+        Scope{comm});
+  } catch (...) {
+    Comm_free(newcomm);
+    throw;
+  }
+  try {
+    start_thread([state, made, members = all_members(old)] {
+      try {
+        const auto joined = join(members, meeting(made->context, 0, members));
+        made->world = joined->world;
+        made->net = joined->net;
+        if (made->is_inter() || made->topology != nullptr) make_inner(*made);
+      } catch (...) {
+        state->code = code_of_caught();
+      }
+      state->is_over = true;
+    }).detach();
+  } catch (...) {  // no thread: the request ends with this error
+    state->code = code_of_caught();
     state->is_over = true;
-  }).detach();
+  }
 }
 void Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request) {
   Comm_idup(comm, newcomm, request);

@@ -4,8 +4,11 @@
 #include <pthread.h>
 
 #include <csignal>
+#include <system_error>
 #include <thread>
 #include <utility>
+
+#include "hocket/error.h"
 
 namespace hocket::mpi {
 
@@ -24,11 +27,19 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-// Starts a thread that blocks all signals, because they belong to the program.
+// Starts a thread that blocks all signals, because they belong to the program. Throws SystemError
+// if the system refuses the thread.
 template <typename Body>
 std::thread start_thread(Body body) {
   const SignalsBlocked blocked;
-  return std::thread(std::move(body));
+  try {
+    return std::thread(std::move(body));
+  } catch (const std::system_error& error) {
+    throw SystemError(
+        "cannot start a thread for an MPI call (see `ulimit -u`, which counts the threads of all "
+        "processes of this user, and `ulimit -v` and `-d`)",
+        error.code().value());
+  }
 }
 
 }  // namespace hocket::mpi

@@ -237,7 +237,9 @@ void start_service(Window& window) {
   window.comm->net->all_gather(ConstArrayView(&base, 1, DType::kUInt64),
                                ArrayView(bases.data(), bases.size(), DType::kUInt64));
   for (std::size_t rank = 0; rank < bases.size(); ++rank) window.members[rank].base = bases[rank];
-  window.service = std::make_unique<AccessService>(window);
+  // If a rank cannot start its service, no rank has a window. Otherwise accesses to that rank would
+  // wait until their deadlines.
+  agree(*window.comm, [&] { window.service = std::make_unique<AccessService>(window); });
 }
 
 std::shared_ptr<Window> make(const Wanted& wanted, MPI_Info info, MPI_Comm comm) {
