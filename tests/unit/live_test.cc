@@ -19,10 +19,12 @@
 #include "foundation/os/process/process_exit.h"
 #include "foundation/os/process/process_state.h"
 #include "foundation/os/segment.h"
+#include "foundation/os/segment_holders.h"
 #include "membership/control/group.h"
 #include "membership/control/host/host.h"
 #include "monitoring/live/blame.h"
 #include "monitoring/live/meter.h"
+#include "monitoring/live/rank_process.h"
 #include "monitoring/live/sampler.h"
 #include "monitoring/live/status_board.h"
 
@@ -307,6 +309,42 @@ TEST(JobView, SeesAJobOf512Ranks) {
   EXPECT_NE(text.find("hocket_holds_up_ranks{rank=\"77\"} 511\n"), std::string::npos);
   EXPECT_NE(text.find("_count{call=\"all_reduce\",group=\"world\",engine=\"shm\"} 512\n"),
             std::string::npos);
+}
+
+// Pids of different namespaces may be equal.
+TEST(RankProcess, IsFoundByItsPidWithinItsNamespace) {
+  const std::vector<os::SegmentHolder> holders{{.pid = 501, .own_pid = 7, .own_space = 91},
+                                               {.pid = 502, .own_pid = 7, .own_space = 92},
+                                               {.pid = 503, .own_pid = 8, .own_space = 92},
+                                               {.pid = 504, .own_pid = 9, .own_space = 0}};
+  struct Case {
+    int pid;
+    std::uint64_t space;
+    int found;  // 0: none
+  };
+  for (const Case each : {Case{7, 91, 501},
+                          Case{7, 92, 502},
+                          Case{7, 93, 0},
+                          Case{8, 92, 503},
+                          Case{8, 91, 0},
+                          Case{7, 0, 501},  // the rank's namespace is unknown
+                          Case{9, 91, 504},
+                          Case{9, 0, 504},
+                          Case{6, 91, 0}}) {
+    const control::SeenRank rank{.pid = each.pid, .pid_space = each.space};
+    const os::SegmentHolder* const found = live::find_process(rank, holders);
+    EXPECT_EQ(found == nullptr ? 0 : found->pid, each.found) << each.pid << " in " << each.space;
+  }
+}
+
+TEST(RankProcess, HasTheNamespaceThatItKnowsItself) {
+  PretendedJob job(1);
+  const auto held = os::segment_holders(::getpid());
+  ASSERT_FALSE(held.empty());
+  for (const os::SegmentHolder& each : held) {
+    EXPECT_EQ(each.own_pid, ::getpid());
+    EXPECT_EQ(each.own_space, os::process_space());
+  }
 }
 
 TEST(JobView, RefusesAProcessThatIsNoRank) {

@@ -67,6 +67,7 @@ std::vector<SegmentHolder> segment_holders(pid_t pid) {
     if (::stat(path.c_str(), &status) != 0) continue;
     found.push_back({.pid = pid,
                      .own_pid = own_pid_of(pid),
+                     .own_space = process_space(pid),
                      .memory = status.st_ino,
                      .path = path,
                      .is_of_threads = name == kOfThreads});

@@ -22,11 +22,12 @@ namespace hocket::os {
 
 // A process that holds a segment. A value.
 struct SegmentHolder {
-  pid_t pid = 0;               // its pid in the caller's pid namespace
-  pid_t own_pid = 0;           // its pid in its own pid namespace
-  std::uint64_t memory = 0;    // inode, equal for all holders of a segment
-  std::string path;            // the path that opens the segment
-  bool is_of_threads = false;  // the ranks are threads of the process
+  pid_t pid = 0;                // its pid in the caller's pid namespace
+  pid_t own_pid = 0;            // its pid in its own pid namespace
+  std::uint64_t own_space = 0;  // that namespace, as from process_space; 0: unknown
+  std::uint64_t memory = 0;     // inode, equal for all holders of a segment
+  std::string path;             // the path that opens the segment
+  bool is_of_threads = false;   // the ranks are threads of the process
 };
 // Returns all holders among the processes of this user.
 std::vector<SegmentHolder> segment_holders();

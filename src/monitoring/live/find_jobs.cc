@@ -6,6 +6,7 @@
 #include "foundation/os/segment_holders.h"
 #include "hocket/live.h"
 #include "membership/control/onlooker.h"
+#include "monitoring/live/rank_process.h"
 #include "monitoring/live/sampler.h"
 
 namespace hocket {
@@ -31,8 +32,8 @@ FoundJob job_of(const std::vector<os::SegmentHolder>& holders) {
     for (int place = 0; place < segment.ranks(); ++place) {
       const control::SeenRank rank = segment.rank(place);
       shows = shows || !live::is_private(segment, place);
-      const auto holder = std::ranges::find(holders, rank.pid, &os::SegmentHolder::own_pid);
-      if (rank.state != control::RankState::kAlive || holder == holders.end()) continue;
+      const os::SegmentHolder* const holder = live::find_process(rank, holders);
+      if (rank.state != control::RankState::kAlive || holder == nullptr) continue;
       if (job.pids.empty() || job.pids.back() != holder->pid) job.pids.push_back(holder->pid);
     }
     if (!shows) job.refusal = kPrivate;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
-#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "monitoring/live/blame.h"
 #include "monitoring/live/board_layout.h"
 #include "monitoring/live/position.h"
+#include "monitoring/live/rank_process.h"
 #include "monitoring/live/sampler.h"
 
 namespace hocket {
@@ -58,8 +58,8 @@ bool is_still(const ProcessState& state) noexcept {
          state.doing == Doing::kDumping;
 }
 
-// Returns the entry with this memory, or the first entry if `memory` is 0. Throws InvalidArgument
-// if there is none.
+// Returns the holder of the segment with inode number `memory`, or the first holder if `memory` is
+// 0. Throws InvalidArgument if there is none. `pid` is for the error's text.
 const os::SegmentHolder& holder_of(const std::vector<os::SegmentHolder>& held,
                                    int pid,
                                    std::uint64_t memory = 0) {
@@ -142,15 +142,13 @@ class JobView::Impl {
   void find_pids() {
     found_at_ = std::chrono::steady_clock::now();
     pids_.assign(at(segment_.ranks()), 0);
-    std::map<int, int> by_own;
-    for (const auto& holder : os::segment_holders()) {
-      if (holder.memory == memory_) by_own.emplace(holder.own_pid, holder.pid);
-    }
+    std::vector<os::SegmentHolder> holders = os::segment_holders();
+    std::erase_if(holders, [this](const auto& holder) { return holder.memory != memory_; });
     for (int place = 0; place < segment_.ranks(); ++place) {
       const control::SeenRank rank = segment_.rank(place);
-      const auto found = by_own.find(rank.pid);
-      if (rank.state == RankState::kAlive && found != by_own.end())
-        pids_[at(place)] = found->second;
+      if (rank.state != RankState::kAlive) continue;
+      const os::SegmentHolder* const holder = live::find_process(rank, holders);
+      if (holder != nullptr) pids_[at(place)] = holder->pid;
     }
   }
 

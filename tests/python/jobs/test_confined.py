@@ -1,6 +1,7 @@
 """Jobs where the system gives little: calls that it refuses, few descriptors, no place to write,
 namespaces of processes, limits of memory. Each works, or says what is missing; no death is lost."""
 
+import json
 import os
 import re
 import resource
@@ -267,6 +268,27 @@ print("done", comm.rank, flush=True)
 """
 
 
+def child_of(pid):
+    """The first child of a process, by its number here."""
+    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+
+
+def processes_in_top(pid):
+    """The processes of the ranks of the job that has this process, as `hocket top` sees them."""
+    done = subprocess.run(
+        [COMMAND, "top", "--json", "--seconds", "0.1"],
+        env=with_package(),
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    (job,) = [each for each in json.loads(done.stdout)["jobs"] if pid in each["pids"]]
+    by_rank = [rank["pid"] for rank in sorted(job["ranks"], key=lambda rank: rank["rank"])]
+    assert sorted(job["pids"]) == sorted(by_rank)
+    return by_rank
+
+
 def test_ranks_in_their_own_namespaces_of_processes():
     """Numbers of processes mean something else in each, or nothing: here each rank is process 1."""
     space = in_namespace("--pid", "--fork", "--mount-proc", "--kill-child")
@@ -288,9 +310,9 @@ def test_ranks_in_their_own_namespaces_of_processes():
             while not (line := rank.stdout.readline()).startswith("ready"):
                 assert line, "a rank has ended"
             assert line == "ready 1\n"
-        victim = ranks[1].pid
-        children = Path(f"/proc/{victim}/task/{victim}/children").read_text().split()
-        os.kill(int(children[0]), signal.SIGKILL)
+        processes = [child_of(rank.pid) for rank in ranks]
+        assert processes_in_top(processes[0]) == processes
+        os.kill(processes[1], signal.SIGKILL)
         for number in (0, 2):
             output, _ = ranks[number].communicate(timeout=45)
             assert "told of 1" in output, output

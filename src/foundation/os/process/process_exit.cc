@@ -114,9 +114,9 @@ std::optional<int> dumps_core_by(pid_t pid, std::uint64_t start) noexcept {
   return stat->exit_code;
 }
 
-std::uint64_t process_space() noexcept {
+std::uint64_t process_space(pid_t pid) noexcept {
   struct stat space{};
-  return ::stat("/proc/self/ns/pid", &space) == 0 ? space.st_ino : 0;
+  return ::stat(path_of(pid, "ns/pid").data(), &space) == 0 ? space.st_ino : 0;
 }
 
 ProcessExit::ProcessExit(pid_t pid, std::uint64_t start) noexcept

@@ -35,9 +35,9 @@ bool are_threads_stopped(pid_t pid, std::uint64_t start) noexcept;
 // writing. This process never runs again, but the dump may take minutes. 0 if the status is
 // unknown. Absent if there is no dump in progress.
 std::optional<int> dumps_core_by(pid_t pid, std::uint64_t start) noexcept;
-// Returns the number of this process's pid namespace; pids are valid only within it. 0 if it is
-// unknown.
-std::uint64_t process_space() noexcept;
+// Returns the number of a process's pid namespace (0: of this process); pids are valid only within
+// it. 0 if it is unknown.
+std::uint64_t process_space(pid_t pid = 0) noexcept;
 
 // A status for a process that lives on as another program (exec). waitpid never returns this value.
 inline constexpr int kReplaced = 0xffff;
