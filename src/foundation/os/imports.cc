@@ -54,21 +54,29 @@ class Dynamic {
   const link_map& library_;
 };
 
-// Returns whether the slot lies in a part of the library that the linker made read-only after it
-// had filled the tables.
-bool is_sealed(Address slot, const void* file, Address loaded_at) noexcept {
+// Returns whether the slot lies in a page that the dynamic linker made read-only after it had
+// filled the tables.
+//
+//   pages    |       |       |       |
+//   RELRO        [--------------)
+//   sealed   |<------------->|
+//
+// The dynamic linker rounds both ends down. So the last page stays writable if RELRO covers only
+// its beginning, because ordinary data follows there.
+bool is_sealed(Address slot, const void* file, Address loaded_at, Address page_bytes) noexcept {
+  const auto page_of = [page_bytes](Address at) { return at / page_bytes * page_bytes; };
   const auto* header = static_cast<const ElfW(Ehdr)*>(file);
   const auto* first =
       reinterpret_cast<const ElfW(Phdr)*>(static_cast<const std::byte*>(file) + header->e_phoff);
   for (const ElfW(Phdr) & part : std::span(first, header->e_phnum)) {
     const Address begin = loaded_at + part.p_vaddr;
-    if (part.p_type == PT_GNU_RELRO && slot >= begin && slot - begin < part.p_memsz) return true;
+    if (part.p_type != PT_GNU_RELRO) continue;
+    if (slot >= page_of(begin) && slot < page_of(begin + part.p_memsz)) return true;
   }
   return false;
 }
 
-bool store(Address slot, const void* value, bool is_sealed) noexcept {
-  const auto page_bytes = static_cast<Address>(::sysconf(_SC_PAGESIZE));
+bool store(Address slot, const void* value, bool is_sealed, Address page_bytes) noexcept {
   auto* page = reinterpret_cast<void*>(slot / page_bytes * page_bytes);
   if (is_sealed && ::mprotect(page, page_bytes, PROT_READ | PROT_WRITE) != 0) return false;
   // The store is atomic, because other threads may be calling through the slot. Either function
@@ -90,6 +98,7 @@ bool replace_import(const void* inside, const char* name, const void* replacemen
   const Dynamic dynamic(*library);
   const auto* symbols = dynamic.table<ElfW(Sym)>(DT_SYMTAB);
   const auto* names = dynamic.table<char>(DT_STRTAB);
+  const auto page_bytes = static_cast<Address>(::sysconf(_SC_PAGESIZE));
   bool replaced = false;
   for (const auto relocations :
        {dynamic.relocations(DT_JMPREL, DT_PLTRELSZ), dynamic.relocations(DT_RELA, DT_RELASZ)}) {
@@ -97,7 +106,8 @@ bool replace_import(const void* inside, const char* name, const void* replacemen
       const ElfW(Sym) & symbol = symbols[ELF64_R_SYM(each.r_info)];
       if (symbol.st_shndx != SHN_UNDEF || std::strcmp(names + symbol.st_name, name) != 0) continue;
       const Address slot = library->l_addr + each.r_offset;
-      if (!store(slot, replacement, is_sealed(slot, file.dli_fbase, library->l_addr))) return false;
+      const bool sealed = is_sealed(slot, file.dli_fbase, library->l_addr, page_bytes);
+      if (!store(slot, replacement, sealed, page_bytes)) return false;
       replaced = true;
     }
   }
