@@ -1,8 +1,13 @@
 // The time that a process could run, by the beats of a watch.
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -95,6 +100,42 @@ TEST(RunClock, GoesOnInAChildOfAFork) {
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
+}
+
+bool has_clock_thread() {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(task.path() / "comm"), name);
+    if (name == "hocket-clock") return true;
+  }
+  return false;
+}
+
+// Sets the size of the stacks of new threads, and returns what it was.
+std::size_t set_stack(std::size_t bytes) {
+  pthread_attr_t attributes;
+  EXPECT_EQ(pthread_getattr_default_np(&attributes), 0);
+  std::size_t before = 0;
+  pthread_attr_getstacksize(&attributes, &before);
+  pthread_attr_setstacksize(&attributes, bytes);
+  EXPECT_EQ(pthread_setattr_default_np(&attributes), 0);
+  pthread_attr_destroy(&attributes);
+  return before;
+}
+
+// A thread that may get too small a stack is not started.
+TEST(RunClock, GetsItsThreadWithTheNextWatchIfItWasRefused) {
+  const std::size_t bytes = set_stack(std::size_t{64} << 10);
+  std::optional<RunClock::Watch> refused(std::in_place);
+  set_stack(bytes);
+  EXPECT_FALSE(has_clock_thread());
+  std::optional<RunClock::Watch> first(std::in_place), second(std::in_place);
+  EXPECT_TRUE(has_clock_thread());
+  first.reset();
+  refused.reset();
+  EXPECT_TRUE(has_clock_thread());
+  second.reset();
+  EXPECT_FALSE(has_clock_thread());
 }
 
 }  // namespace

@@ -177,7 +177,7 @@ void NcclEngine::abort() noexcept {
   };
   try {
     aborting_ = base::start_thread("hocket-nccl", abort_now);
-  } catch (const SystemError&) {  // no thread available
+  } catch (const std::exception&) {  // no thread available
     abort_now();
   }
 }

@@ -36,9 +36,12 @@ std::int64_t coarse_steady_ns() noexcept {
 // the thread may still run while the process ends.
 class Beating {
  public:
+  // Starts the thread if there is none. If the system refuses the thread, the next call tries
+  // again.
   void hold() noexcept {
     const std::lock_guard lock(holders_mutex_);
-    if (holders_++ != 0) return;
+    ++holders_;
+    if (thread_.joinable()) return;
     stops_ = false;
     beats.beat(steady_ns());
     try {

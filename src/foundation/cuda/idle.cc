@@ -40,7 +40,7 @@ bool release_when_idle(std::shared_ptr<const DeviceContext> device,
   release->memory = std::move(memory);
   try {
     base::start_thread("hocket-idle", [release] { release->run(); }).detach();
-  } catch (const SystemError&) {  // no thread available: this thread waits, without a limit
+  } catch (const std::exception&) {  // no thread available: this thread waits, without a limit
     release->run();
   }
   std::unique_lock lock(release->mutex);
