@@ -45,7 +45,7 @@ Buffers = list[pickle.PickleBuffer]
 
 
 class Packer:
-    """Turns values into messages. A value; any thread may use it.
+    """Turns values into messages. A packer never changes, so any thread may use it.
 
     Parameters
     ----------

@@ -56,8 +56,8 @@ struct Functions {
   }
 };
 
-// FFTW plans with global state, one thread at a time. The mutex is never destroyed, because plans
-// may be released while the process ends.
+// FFTW's planner has global state, so one thread at a time may make or destroy a plan. The mutex
+// is never destroyed, because plans may be released while the process ends.
 std::mutex& planner() {
   static std::mutex& mutex = *new std::mutex;
   return mutex;

@@ -121,8 +121,8 @@ void require_works(std::span<Work* const> works) {
 }  // namespace
 
 std::vector<std::size_t> wait_some_of(std::span<Work* const> works, Duration timeout) {
-  // Intervals of looks. Calls on GPUs ring no bell. The other calls are looked at, too, in case the
-  // thread that moves them is busy.
+  // The longest times between two tests of the calls. A call on a GPU rings no bell when it ends.
+  // Other calls do, but the thread that moves them may be busy, so this thread tests them as well.
   constexpr Duration kLookAtGpus = std::chrono::milliseconds(1);
   constexpr Duration kLook = std::chrono::milliseconds(50);
   base::require_patience(timeout, "timeout");

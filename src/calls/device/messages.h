@@ -34,7 +34,7 @@ class DeviceMessages {
   std::shared_ptr<call::Operation> start_exchange(std::span<const Outgoing> outgoing,
                                                   std::span<const Incoming> incoming,
                                                   const MessageOptions& options);
-  // Waits for the envelopes of all messages, which compares them, until the communicator's
+  // Waits until all envelopes have arrived and have been compared, at most until the communicator's
   // deadline. Called when no more calls are made. The caller has the turn.
   void finish() noexcept;
 

@@ -19,8 +19,10 @@ void ClosedGroup::end(bool is_quiet) noexcept {
   hold_.reset();
 }
 
-// Returns whether all ranks have closed the group after the same calls, without a refused or failed
-// call. Returns nothing if some ranks have not closed the group yet.
+// Returns true if all ranks have closed the group after the same calls, and no call failed or was
+// refused. Returns false once this can no longer become true: a rank is lost or rebuilds, or a call
+// failed or was refused, or the ranks made different calls. Otherwise some ranks have not closed
+// the group yet, and this returns nothing.
 std::optional<bool> ClosedGroup::is_quiet() const noexcept {
   control::GroupControl control(*group_.host, group_.block, group_.rank, group_.places);
   const control::Succession words(control);

@@ -19,8 +19,8 @@ constexpr DType accumulation_type(DType dtype, ReduceOp op) noexcept {
   return size_of(dtype) == 8 ? DType::kComplex128 : DType::kInt64;
 }
 
-// Converts `count` elements of `from` into the type of `accumulation_type`. `narrow` in reduce.h is
-// the inverse.
+// Converts `count` elements of type `from` to the type `accumulation_type(from, op)`. `narrow` in
+// reduce.h converts them back.
 void widen(void* out, const void* in, std::size_t count, DType from, ReduceOp op);
 
 }  // namespace hocket::core

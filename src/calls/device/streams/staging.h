@@ -1,9 +1,10 @@
 // Calls on GPUs' arrays through the host, if no engine for GPUs carries them. The host's engines
 // carry them on copies in page-locked memory.
 //
-// The threads that carry such a call never call the driver. Another thread may wait in the driver,
-// for example in a copy to pageable memory, for the same stream that waits here. So the host and
-// the stream communicate by words in the host's memory.
+// The threads that carry such a call never call the driver. Another thread may be in the driver and
+// wait there for the same stream, for example in a copy to pageable memory. A call of the driver
+// could block behind that thread. The stream, which waits for the carrying thread, would then never
+// go on. So the host and the stream communicate by words in the host's memory.
 #pragma once
 
 #include <atomic>

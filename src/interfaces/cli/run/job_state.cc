@@ -49,8 +49,8 @@ std::string RankEnd::how() const {
                      WCOREDUMP(status) ? ", core dumped" : "");
 }
 
-// A peer's death never makes a rank end by SIGSEGV or SIGKILL. It may end by SIGABRT, from an
-// uncaught exception, but mostly exits with an error.
+// If another rank dies, a rank usually exits with an error. If its program does not catch the
+// exception, the rank ends by SIGABRT. No other signal results from another rank's death.
 int RankEnd::likelihood() const noexcept {
   if (!by_signal()) return 0;
   return WTERMSIG(status) == SIGABRT ? 1 : 2;

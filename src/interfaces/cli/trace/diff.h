@@ -1,5 +1,5 @@
-// `hocket trace` on audits: the first difference of two runs, and the first number of a run that is
-// not finite.
+// `hocket trace` reads audits by these functions. They find the first difference between two runs,
+// and the first number of a run that is not finite.
 #pragma once
 
 #include <string>

@@ -7,18 +7,20 @@
 namespace hocket::mpi {
 namespace {
 
-// Each exchange takes the next kLanes tags, one for each lane. Tags repeat after kTurns exchanges.
-constexpr std::uint32_t kLanes = 64, kTurns = 1U << 24;
+// Each exchange takes the next kSubtags tags, one for each subtag. Tags repeat after kTurns
+// exchanges.
+constexpr std::uint32_t kSubtags = 64, kTurns = 1U << 24;
 
 }  // namespace
 
-void Exchange::send(int peer, const void* buffer, std::int64_t count, MPI_Datatype type, int lane) {
+void Exchange::send(
+    int peer, const void* buffer, std::int64_t count, MPI_Datatype type, int subtag) {
   if (peer == MPI_PROC_NULL) return;
-  sends_.push_back({peer, lane, outgoing(buffer, count, type_of(type)), {}});
+  sends_.push_back({peer, subtag, outgoing(buffer, count, type_of(type)), {}});
 }
-void Exchange::recv(int peer, void* buffer, std::int64_t count, MPI_Datatype type, int lane) {
+void Exchange::recv(int peer, void* buffer, std::int64_t count, MPI_Datatype type, int subtag) {
   if (peer == MPI_PROC_NULL) return;
-  receives_.push_back({peer, lane, {}, incoming(buffer, count, type)});
+  receives_.push_back({peer, subtag, {}, incoming(buffer, count, type)});
 }
 std::byte* Exchange::recv_bytes(int peer, std::int64_t bytes) {
   Space space;
@@ -33,14 +35,14 @@ Pending Exchange::begin(std::function<void(Outcome&)> last) {
   require(comm_.inner != nullptr, MPI_ERR_INTERN, "the communicator has none for its exchanges");
   Pending pending;
   const std::lock_guard lock(comm_.starting);
-  const auto first = static_cast<int>((comm_.exchanges++ % kTurns) * kLanes);
+  const auto first = static_cast<int>((comm_.exchanges++ % kTurns) * kSubtags);
   for (const One& one : receives_) {
     pending.others.push_back(comm_.inner->recv_async(
-        one.space.view(), one.peer + comm_.first_peer(), {.tag = first + one.lane}));
+        one.space.view(), one.peer + comm_.first_peer(), {.tag = first + one.subtag}));
   }
   for (const One& one : sends_) {
     pending.others.push_back(comm_.inner->send_async(
-        one.sent.view(), one.peer + comm_.first_peer(), {.tag = first + one.lane}));
+        one.sent.view(), one.peer + comm_.first_peer(), {.tag = first + one.subtag}));
   }
   pending.finish = [sends = std::move(sends_),
                     receives = std::move(receives_),

@@ -19,9 +19,9 @@ class Exchange {
   explicit Exchange(Comm& comm) : comm_(comm) {}
 
   // `peer` is a rank of the group, or of the remote group of an intercommunicator. MPI_PROC_NULL:
-  // no message. `lane` tells apart several messages between the same two ranks.
-  void send(int peer, const void* buffer, std::int64_t count, MPI_Datatype type, int lane = 0);
-  void recv(int peer, void* buffer, std::int64_t count, MPI_Datatype type, int lane = 0);
+  // no message. `subtag`, from 0 to 63, tells apart several messages between the same two ranks.
+  void send(int peer, const void* buffer, std::int64_t count, MPI_Datatype type, int subtag = 0);
+  void recv(int peer, void* buffer, std::int64_t count, MPI_Datatype type, int subtag = 0);
   // Receives packed bytes into memory that the exchange owns, and returns its address.
   std::byte* recv_bytes(int peer, std::int64_t bytes);
   Pending begin(std::function<void(Outcome&)> last = {});
@@ -29,7 +29,7 @@ class Exchange {
  private:
   struct One {
     int peer;
-    int lane;
+    int subtag;
     Sent sent;
     Space space;
   };

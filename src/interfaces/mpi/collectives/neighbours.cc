@@ -14,21 +14,25 @@ const Topology& topology_of(const Comm& comm) {
 Pending exchange(Comm& comm, const Blocks& outgoing_part, const Blocks& incoming_part) {
   const Topology& topology = topology_of(comm);
   Exchange all(comm);
-  // In a grid, a rank's part for its lower neighbour arrives there as the part from the upper
-  // neighbour. If both neighbours are the same rank, only the lane distinguishes the two messages.
+  // In a grid, a rank sends a part to its lower neighbour, which receives it as the part from its
+  // upper neighbour. One rank may be both neighbours. Then only the subtag tells the two messages
+  // apart.
   const bool is_grid = topology.kind == MPI_CART;
-  const auto lane = [&](std::size_t i, bool sends) {
+  const auto subtag = [&](std::size_t i, bool sends) {
     if (!is_grid) return 0;
     return static_cast<int>((sends ? i : i ^ 1) % 64);
   };
   for (std::size_t i = 0; i < topology.destinations.size(); ++i) {
     const Block part = outgoing_part(i);
-    all.send(topology.destinations[i], part.buffer, part.count, part.type, lane(i, true));
+    all.send(topology.destinations[i], part.buffer, part.count, part.type, subtag(i, true));
   }
   for (std::size_t i = 0; i < topology.sources.size(); ++i) {
     const Block part = incoming_part(i);
-    all.recv(
-        topology.sources[i], const_cast<void*>(part.buffer), part.count, part.type, lane(i, false));
+    all.recv(topology.sources[i],
+             const_cast<void*>(part.buffer),
+             part.count,
+             part.type,
+             subtag(i, false));
   }
   return all.begin();
 }

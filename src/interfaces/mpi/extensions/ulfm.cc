@@ -157,8 +157,9 @@ void Comm_agree(MPI_Comm handle, int* flag) {
 // If the communicator has not failed, the program may continue to use it. But go_on has rebuilt the
 // hocket communicator behind it, and rebuilding ends the old one. So `comm` gets the rebuilt one.
 //
-// A rank may die while the others make the new communicator, so that only some of them have it. So
-// all ranks rebuild once more: then all know whether a rank was lost, and make it again.
+// A rank may die while the ranks make the new communicator, and then only some of them have it. So
+// the ranks rebuild once more after each attempt. If the rebuilt communicator has fewer ranks than
+// the attempt, all ranks see this, and make the new communicator again.
 void Comm_shrink(MPI_Comm handle, MPI_Comm* newcomm) {
   Comm& comm = of_one_group(handle);
   *newcomm = MPI_COMM_NULL;

@@ -169,8 +169,8 @@ class Several {
   Outcome failed_;
 };
 
-// Takes all requests that have ended, into indices and statuses, and returns their number. A second
-// pass finds requests that ended during the first one.
+// Ends all requests that are complete, and writes their indices and statuses. Returns their number.
+// If the first pass finds any, a second pass looks for requests that became complete meanwhile.
 int take_some(int incount, MPI_Request* requests, int* indices, Several& all) {
   int found = 0;
   const auto pass = [&] {

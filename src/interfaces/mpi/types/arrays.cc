@@ -71,8 +71,8 @@ struct Axis {
 // Returns this rank's share of many copies of `map`, which are `stride` bytes apart.
 Result<TypeMap> share_of(const Axis& axis, const TypeMap& map, std::int64_t stride) {
   TypeMapJoin join;
-  // A block may be longer than the array, so this counts whole blocks and the rest. Nothing
-  // overflows.
+  // A block may be longer than the array, so rounding the length up to whole blocks might overflow.
+  // Therefore this counts the whole blocks, and the elements of a shorter last block.
   const std::int64_t blocks = axis.length / axis.block;  // whole ones
   const std::int64_t rest = axis.length % axis.block;
   const std::int64_t rounds = blocks / axis.processes;

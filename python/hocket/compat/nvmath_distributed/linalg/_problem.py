@@ -261,8 +261,8 @@ def pattern(
             return -1
     if is_summed:
         return 4
-    # Tells whether A and B, in the form in which the product uses them, are split along their
-    # second axis.
+    # `a` and `b` say whether the matrices A and B are split along their second axis. A transposed
+    # matrix counts in the form in which the product uses it.
     a, b = (axis != int(q[0]) for axis, q in zip(axes, qualifiers[:2]))
     if axes[2] == 0 and not a and b:
         return 3

@@ -17,7 +17,8 @@ from ..stream import *
 
 
 class ThreadPool(_pool.ThreadPool):
-    """A `concurrent.futures.ThreadPoolExecutor` of workers with devices; see today's `ThreadPool`.
+    """Workers that are threads, one for each GPU; see today's `ThreadPool`. Only `reduce_gpu`
+    differs: it returns one array.
     """
 
     def reduce_gpu(self, x: Sequence[Any], worker: Optional[int] = None) -> Any:  # type: ignore[override]
