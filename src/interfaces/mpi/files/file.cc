@@ -11,6 +11,7 @@
 #include "interfaces/mpi/collectives/agreement.h"
 #include "interfaces/mpi/communicators.h"
 #include "interfaces/mpi/entry.h"
+#include "interfaces/mpi/files/choice.h"
 #include "mpi_calls.h"
 
 namespace hocket::mpi {
@@ -70,6 +71,22 @@ std::int64_t size_of(const File& file) {
   struct stat found{};
   if (::fstat(file.descriptor.get(), &found) != 0) fail_with_errno(errno, file.path);
   return found.st_size;
+}
+
+std::int64_t move_run(
+    const File& file, bool is_write, std::int64_t place, std::byte* data, std::int64_t length) {
+  const int fd = file.descriptor.get();
+  std::int64_t moved = 0;
+  while (moved < length) {
+    const auto left = static_cast<std::size_t>(length - moved);
+    const ssize_t now = is_write ? ::pwrite(fd, data + moved, left, place + moved)
+                                 : ::pread(fd, data + moved, left, place + moved);
+    if (now < 0 && errno == EINTR) continue;
+    if (now < 0) fail_with_errno(errno, file.path);
+    if (now == 0) break;
+    moved += now;
+  }
+  return moved;
 }
 
 namespace {
@@ -148,7 +165,8 @@ void File_open(MPI_Comm comm, const char* filename, int amode, MPI_Info info, MP
   agree(*file.comm, [&] {
     require(filename != nullptr && fh != nullptr, MPI_ERR_ARG, "filename or fh is null");
     file.path = filename;
-    if (const Info* hints = hints_of(info)) *file.info = *hints;
+    const Info* const hints = hints_of(info);
+    take_hints(file, hints != nullptr ? *hints : Info());
     check_amode(amode);
   });
   require_same(*file.comm, amode, "amode");
@@ -231,9 +249,7 @@ void File_get_info(MPI_File fh, MPI_Info* info_used) {
 }
 void File_set_info(MPI_File fh, MPI_Info info) {
   const auto file = file_of(fh);
-  const Info* hints = hints_of(info);
-  if (hints == nullptr) return;
-  for (const auto& [key, value] : hints->entries) file->info->set(key, value);
+  if (const Info* const hints = hints_of(info)) take_hints(*file, *hints);
 }
 void File_get_atomicity(MPI_File fh, int* flag) { *flag = file_of(fh)->is_atomic; }
 void File_set_atomicity(MPI_File fh, int flag) {

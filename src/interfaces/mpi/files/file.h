@@ -23,7 +23,7 @@ struct File {
   std::string path;
   int amode = 0;
   Descriptor descriptor;
-  std::shared_ptr<Info> info = std::make_shared<Info>();
+  std::shared_ptr<Info> info = std::make_shared<Info>();  // the hints in use
   std::shared_ptr<Errhandler> errhandler;
 
   std::mutex mutex;  // guards view, position and begun
@@ -52,5 +52,18 @@ std::shared_ptr<Errhandler>& errhandler_of(MPI_File handle);
 
 // The file's size in bytes.
 std::int64_t size_of(const File& file);
+
+// What a rank moves in a call: the bytes from `begin` to `end` of its view. A value.
+struct Portion {
+  View view;
+  bool is_write = false;
+  std::int64_t begin = 0, end = 0;
+  std::byte* data = nullptr;  // packed, in the file's representation
+};
+
+// Reads or writes one run of bytes. Returns the number of bytes moved, which is smaller at the end
+// of the file.
+std::int64_t move_run(
+    const File& file, bool is_write, std::int64_t place, std::byte* data, std::int64_t length);
 
 }  // namespace hocket::mpi

@@ -3,6 +3,7 @@
 
 #include "interfaces/mpi/collectives/agreement.h"
 #include "interfaces/mpi/communicators.h"
+#include "interfaces/mpi/files/choice.h"
 #include "interfaces/mpi/files/file.h"
 #include "interfaces/mpi/files/representations.h"
 #include "interfaces/mpi/process.h"
@@ -72,10 +73,14 @@ void File_set_view(MPI_File fh,
                    MPI_Datatype etype,
                    MPI_Datatype filetype,
                    const char* datarep,
-                   MPI_Info) {
+                   MPI_Info info) {
   const auto file = file_of(fh);
   View made;
-  agree(*file->comm, [&] { made = made_view(*file, disp, etype, filetype, datarep); });
+  const Info* hints = nullptr;
+  agree(*file->comm, [&] {
+    hints = hints_of(info);
+    made = made_view(*file, disp, etype, filetype, datarep);
+  });
   require_same(*file->comm, made.etype->extent(), "an etype of the extent");
   require_same(*file->comm, made.representation, "datarep");
   {
@@ -83,6 +88,7 @@ void File_set_view(MPI_File fh,
     file->view = std::move(made);
     file->position = 0;
   }
+  if (hints != nullptr) take_hints(*file, *hints);
   if (file->is_first() && file->shared) file->shared_position() = 0;
   file->comm->net->barrier();
 }

@@ -6,21 +6,6 @@
 namespace hocket::mpi {
 namespace {
 
-// Moves this rank's part of a collective call. All ranks call it, and wait for each other at the
-// end, even if one of them fails.
-Outcome move_together(File& file, From from, MPI_Offset offset, const Memory& memory) {
-  Outcome outcome;
-  std::exception_ptr failed;
-  try {
-    outcome = move(file, from, offset, memory);
-  } catch (...) {
-    failed = std::current_exception();
-  }
-  file.comm->net->barrier();
-  if (failed != nullptr) std::rethrow_exception(failed);
-  return outcome;
-}
-
 void at_once(MPI_File fh, From from, MPI_Offset offset, const Memory& memory, MPI_Status* status) {
   fill(status, move(*file_of(fh), from, offset, memory));
 }

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <string>
 
+#include "interfaces/mpi/files/two_phases.h"
 #include "interfaces/mpi/refusals.h"
 
 namespace hocket::mpi {
@@ -41,40 +42,16 @@ class PartLock {
   bool is_held_ = false;
 };
 
-// Reads or writes one run of bytes. Returns the number of bytes moved, which is smaller at the end
-// of the file.
-std::int64_t move_run(
-    const File& file, bool is_write, std::int64_t place, std::byte* data, std::int64_t length) {
-  const int fd = file.descriptor.get();
-  std::int64_t moved = 0;
-  while (moved < length) {
-    const auto left = static_cast<std::size_t>(length - moved);
-    const ssize_t now = is_write ? ::pwrite(fd, data + moved, left, place + moved)
-                                 : ::pread(fd, data + moved, left, place + moved);
-    if (now < 0 && errno == EINTR) continue;
-    if (now < 0) fail_with_errno(errno, file.path);
-    if (now == 0) break;
-    moved += now;
-  }
-  return moved;
-}
-
-std::int64_t move_bytes(const File& file,
-                        const View& view,
-                        bool is_write,
-                        std::int64_t begin,
-                        std::byte* data,
-                        std::int64_t bytes) {
-  if (bytes == 0) return 0;
-  const auto end = checked_add(begin, bytes);
-  require(end.has_value(), MPI_ERR_ARG, "offset is beyond what a file can have");
+// Makes a call of the system for each run. Returns the bytes moved, as move_run does.
+std::int64_t move_own(const File& file, const Portion& own) {
+  if (own.begin == own.end) return 0;
   const PartLock lock(file,
-                      is_write ? F_WRLCK : F_RDLCK,
-                      file.is_atomic ? view.place_of(begin) : 0,
-                      file.is_atomic ? view.place_of(*end - 1) + 1 : 0);
+                      own.is_write ? F_WRLCK : F_RDLCK,
+                      file.is_atomic ? own.view.place_of(own.begin) : 0,
+                      file.is_atomic ? own.view.place_of(own.end - 1) + 1 : 0);
   std::int64_t moved = 0;
-  view.each_run(begin, *end, [&](std::int64_t place, std::int64_t length) {
-    const std::int64_t now = move_run(file, is_write, place, data + moved, length);
+  own.view.each_run(own.begin, own.end, [&](std::int64_t place, std::int64_t length) {
+    const std::int64_t now = move_run(file, own.is_write, place, own.data + moved, length);
     moved += now;
     return now == length;
   });
@@ -180,18 +157,22 @@ Packed pack(const View& view, const Memory& memory) {
   return made;
 }
 
-}  // namespace
+// A call whose arguments are valid. A value.
+struct Checked {
+  Packed packed;
+  Portion own;
+};
 
-Outcome move(File& file, From from, MPI_Offset offset, const Memory& memory) {
-  View view;
+// Checks the arguments, packs the data, and takes the place in the file.
+Checked check(File& file, From from, MPI_Offset offset, const Memory& memory) {
+  Checked made;
   {
     const std::lock_guard lock(file.mutex);
-    view = file.view;
+    made.own.view = file.view;
   }
-  Packed packed;
   try {
     check_access(file, from, memory);
-    packed = pack(view, memory);
+    made.packed = pack(made.own.view, memory);
   } catch (...) {
     try {
       // Takes part, because the other ranks wait.
@@ -200,12 +181,51 @@ Outcome move(File& file, From from, MPI_Offset offset, const Memory& memory) {
     }
     throw;
   }
-  const std::int64_t start = take_start(file, from, offset, packed.etypes);
-  const std::int64_t moved =
-      move_bytes(file, view, memory.is_write, view.bytes_at(start), packed.data, packed.bytes);
+  made.own.is_write = memory.is_write;
+  made.own.data = made.packed.data;
+  made.own.begin = made.own.view.bytes_at(take_start(file, from, offset, made.packed.etypes));
+  const auto end = checked_add(made.own.begin, made.packed.bytes);
+  require(end.has_value(), MPI_ERR_ARG, "offset is beyond what a file can have");
+  made.own.end = *end;
+  return made;
+}
+
+Outcome outcome_of(const Packed& packed, const Memory& memory, std::int64_t moved) {
   Outcome outcome;
   outcome.bytes = static_cast<std::uint64_t>(unpack(packed, memory, moved));
   return outcome;
+}
+
+}  // namespace
+
+Outcome move(File& file, From from, MPI_Offset offset, const Memory& memory) {
+  const Checked call = check(file, from, offset, memory);
+  return outcome_of(call.packed, memory, move_own(file, call.own));
+}
+
+Outcome move_together(File& file, From from, MPI_Offset offset, const Memory& memory) {
+  Checked call;
+  std::exception_ptr failed;
+  try {
+    call = check(file, from, offset, memory);
+    if (call.own.begin < call.own.end) static_cast<void>(call.own.view.place_of(call.own.end - 1));
+  } catch (...) {
+    failed = std::current_exception();
+    call.own = {.is_write = memory.is_write};  // takes part with no bytes
+  }
+  std::int64_t moved = 0;
+  if (const auto rounds = agreed_rounds(file, call.own)) {
+    moved = move_in_two_phases(file, call.own, *rounds);
+  } else {
+    try {
+      moved = move_own(file, call.own);
+    } catch (...) {
+      failed = std::current_exception();
+    }
+    file.comm->net->barrier();
+  }
+  if (failed != nullptr) std::rethrow_exception(failed);
+  return outcome_of(call.packed, memory, moved);
 }
 
 }  // namespace hocket::mpi

@@ -29,5 +29,8 @@ enum class From { kOffset, kOwn, kShared, kOrdered };
 // Reads or writes, and returns the bytes that were moved: fewer than requested at the end of a
 // file. `offset` counts etypes, and is used by From::kOffset alone. From::kOrdered is collective.
 Outcome move(File& file, From from, MPI_Offset offset, const Memory& memory);
+// The same, but collective. Ranks move their bytes together if that is quicker, and wait for each
+// other at the end. A rank whose arguments are refused takes part with no bytes.
+Outcome move_together(File& file, From from, MPI_Offset offset, const Memory& memory);
 
 }  // namespace hocket::mpi
