@@ -1,4 +1,5 @@
-// Programs that go on until a rank is killed, for killed.py: collectives, a farm, windows, files.
+// Programs that go on until a rank is killed, for killed.py: collectives, a farm, windows, files,
+// and files in two phases.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,16 +86,49 @@ static void files(const char* path) {
   }
 }
 
+// Runs of all ranks lie in turns, and are moved in several rounds of each call.
+static void phases(const char* path) {
+  enum { kCount = 5000 };
+  static int out[kCount], in[kCount];
+  MPI_File file;
+  MPI_Info info;
+  MPI_Datatype view;
+  OK(MPI_Info_create(&info));
+  OK(MPI_Info_set(info, "romio_cb_write", "enable"));
+  OK(MPI_Info_set(info, "romio_cb_read", "enable"));
+  OK(MPI_Info_set(info, "cb_buffer_size", "4096"));
+  OK(MPI_File_open(MPI_COMM_WORLD,
+                   path,
+                   MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
+                   info,
+                   &file));
+  OK(MPI_File_set_errhandler(file, MPI_ERRORS_ARE_FATAL));
+  OK(MPI_Type_create_resized(MPI_INT, 0, (MPI_Aint)sizeof(int) * size, &view));
+  OK(MPI_Type_commit(&view));
+  OK(MPI_File_set_view(
+      file, (MPI_Offset)sizeof(int) * rank, MPI_INT, view, "native", MPI_INFO_NULL));
+  for (long round = 0;; ++round) {
+    for (int i = 0; i < kCount; ++i) out[i] = (int)round * 7 + i * 3 + rank;
+    OK(MPI_File_write_at_all(file, 0, out, kCount, MPI_INT, MPI_STATUS_IGNORE));
+    OK(MPI_File_read_at_all(file, 0, in, kCount, MPI_INT, MPI_STATUS_IGNORE));
+    CHECK(memcmp(in, out, sizeof in) == 0);
+    begun(round);
+  }
+}
+
 int main(int argc, char** argv) {
   static const struct {
     const char* name;
     void (*run)(const char*);
-  } programs[] = {
-      {"collectives", collectives}, {"farm", farm}, {"windows", windows}, {"files", files}};
+  } programs[] = {{"collectives", collectives},
+                  {"farm", farm},
+                  {"windows", windows},
+                  {"files", files},
+                  {"phases", phases}};
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  for (int i = 0; argc > 2 && i < 4; ++i) {
+  for (int i = 0; argc > 2 && i < 5; ++i) {
     if (strcmp(argv[1], programs[i].name) == 0) programs[i].run(argv[2]);
   }
   return 1;
