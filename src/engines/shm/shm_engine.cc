@@ -34,6 +34,16 @@ constexpr std::size_t kCrowdedScanChainFrom = 512 * 1024;
 // two.
 constexpr std::size_t kSymmetricFrom = 2048;
 
+// Returns the longest data of a rank for which a call goes through slots, if each rank has a
+// processor. A root that only gives has no peer to wait for: with a slot for each call it runs
+// ahead of its peers, where the chunks have room for the next call alone. Two ranks save the steps
+// of a call through chunks, up to the length at which one copy by the kernel is faster.
+std::size_t most_in_slots(Kind kind, int size) noexcept {
+  if (engine::row_of(kind).flow == engine::Flow::kFromRoot) return kLongBytes;
+  if (size != 2 || is_reduction(kind)) return kSlotBytes;
+  return kind == Kind::kAllGather ? kLongBytes / 2 : kLongBytes;
+}
+
 }  // namespace
 
 std::uint64_t ShmEngine::tuning() noexcept {
@@ -84,10 +94,7 @@ bool ShmEngine::is_small(const Signature& s) const noexcept {
   if (is_listed(s.kind)) return false;
   const std::size_t bytes = slot_bytes(s, group_.size());
   if (s.symmetric != 0) return bytes <= kSymmetricFrom;
-  // The root of a scatter has no peer to wait for. With a slot for each call it runs ahead of its
-  // peers, where the chunks have room for the next call alone.
-  const bool is_long = s.kind == Kind::kScatter && !group_.is_crowded();
-  return bytes <= (is_long ? kLongBytes : kSlotBytes);
+  return bytes <= (group_.is_crowded() ? kSlotBytes : most_in_slots(s.kind, group_.size()));
 }
 
 bool ShmEngine::attempt(const Call& call) {

@@ -92,7 +92,7 @@ enum class SlotKind : std::uint8_t {
   kBriefRooted,
   kMiddleRooted,
   kWideRooted,
-  kLongRooted
+  kLong
 };
 inline constexpr std::uint64_t kSlotsOf[] = {16, 2, 24, 16, 4, 8};
 // A reader of a slot may ask for the writer's record of that call, so the record must still exist.
@@ -101,12 +101,12 @@ constexpr std::uint64_t slots_of(SlotKind kind) noexcept {
   return kSlotsOf[static_cast<std::size_t>(kind)];
 }
 constexpr SlotKind slot_kind_of(std::size_t bytes, bool rooted) noexcept {
+  if (bytes > kSlotBytes) return SlotKind::kLong;
   if (bytes <= kBriefBytes) return rooted ? SlotKind::kBriefRooted : SlotKind::kBrief;
   if (!rooted) return SlotKind::kWide;
-  if (bytes <= kMiddleBytes) return SlotKind::kMiddleRooted;
-  return bytes <= kSlotBytes ? SlotKind::kWideRooted : SlotKind::kLongRooted;
+  return bytes <= kMiddleBytes ? SlotKind::kMiddleRooted : SlotKind::kWideRooted;
 }
-static_assert(slots_of(SlotKind::kLongRooted) * kLongBytes <= 2 * kChunks * kChunkBytes);
+static_assert(slots_of(SlotKind::kLong) * kLongBytes <= 2 * kChunks * kChunkBytes);
 // The slots of one rank.
 struct RankSlots {
   Slot<kBriefBytes> brief[slots_of(SlotKind::kBrief)];
@@ -114,7 +114,7 @@ struct RankSlots {
   Slot<kMiddleBytes> middle_rooted[slots_of(SlotKind::kMiddleRooted)];
   Slot<kSlotBytes> wide[slots_of(SlotKind::kWide)];
   Slot<kSlotBytes> wide_rooted[slots_of(SlotKind::kWideRooted)];
-  LongSlotHead long_rooted[slots_of(SlotKind::kLongRooted)];
+  LongSlotHead long_heads[slots_of(SlotKind::kLong)];
 };
 
 struct alignas(control::kApart) RankWords {
@@ -214,14 +214,14 @@ class ShmGroup {
         return slots.middle_rooted[sequence % slots_of(SlotKind::kMiddleRooted)];
       case SlotKind::kWideRooted:
         return slots.wide_rooted[sequence % slots_of(SlotKind::kWideRooted)];
-      case SlotKind::kLongRooted:
+      case SlotKind::kLong:
         break;
     }
-    return slots.long_rooted[sequence % slots_of(SlotKind::kLongRooted)];
+    return slots.long_heads[sequence % slots_of(SlotKind::kLong)];
   }
   std::byte* data(int rank, std::uint64_t sequence, SlotKind kind) const noexcept {
-    if (kind == SlotKind::kLongRooted) {
-      constexpr std::uint64_t kOfAParity = slots_of(SlotKind::kLongRooted) / 2;
+    if (kind == SlotKind::kLong) {
+      constexpr std::uint64_t kOfAParity = slots_of(SlotKind::kLong) / 2;
       return chunk(rank, sequence, 0) + sequence / 2 % kOfAParity * kLongBytes;
     }
     return reinterpret_cast<std::byte*>(&slot(rank, sequence, kind) + 1);
@@ -241,7 +241,7 @@ class ShmGroup {
   // form is for its slot of `kind`, the second for all its memory except slots. A call waits for
   // the permission before it writes.
   bool may_write(const engine::Call& call, SlotKind kind) noexcept {
-    if (kind != SlotKind::kLongRooted) return has_room(call, slots_of(kind));
+    if (kind != SlotKind::kLong) return has_room(call, slots_of(kind));
     return has_room(call, std::min(slots_of(kind), call.sequence - chunked_));
   }
   bool may_write(const engine::Call& call) noexcept { return has_room(call, 2); }

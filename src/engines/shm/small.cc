@@ -1,4 +1,4 @@
-// Collectives of a few KiB, and scatters of some more: each rank writes its slot and reads the
+// Collectives of a few KiB, and of some more from a root: each rank writes its slot and reads the
 // slots of others.
 #include "engines/shm/collectives.h"
 #include "foundation/base/relax.h"
@@ -146,24 +146,21 @@ struct SmallPart {
   int last = 0;
 };
 
-// Fills the slot of a scatter's root, except the root's own part, which no peer reads.
-void fill_long(std::byte* slot, const Call& call, int rank, int size) {
+// Fills a long slot, except what its rank keeps of a scatter, which no peer reads.
+void fill_long(const ShmGroup& group, const Call& call, const SmallPart& part, std::byte* slot) {
   const auto* in = static_cast<const std::byte*>(call.in);
-  const std::size_t share = bytes_of(call.signature);
-  const std::size_t before = static_cast<std::size_t>(rank) * share;
-  const std::size_t behind = before + share;
+  const std::size_t kept = part.shape.to_each ? bytes_of(call.signature) : 0;
+  const std::size_t before = static_cast<std::size_t>(group.rank()) * kept;
+  const std::size_t behind = before + kept;
   core::copy(slot, in, before, core::Stores::kCached);
-  core::copy(slot + behind,
-             in + behind,
-             static_cast<std::size_t>(size) * share - behind,
-             core::Stores::kCached);
+  core::copy(slot + behind, in + behind, part.bytes - behind, core::Stores::kCached);
 }
 
 // Writes and announces this rank's slot. ShmGroup::may_write must have returned true.
 void post(ShmGroup& group, const Call& call, const SmallPart& part) {
   std::byte* const slot = group.data(group.rank(), call.sequence, part.kind);
-  if (part.kind == SlotKind::kLongRooted) {
-    fill_long(slot, call, group.rank(), group.size());
+  if (part.kind == SlotKind::kLong) {
+    fill_long(group, call, part, slot);
   } else if (part.bytes != 0) {
     base::copy_plain(slot, call.in, part.bytes);
   }
