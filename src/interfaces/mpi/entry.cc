@@ -141,7 +141,7 @@ void complete(Pending pending, MPI_Status* status) {
 void hand_out(MPI_Request* request, Pending pending, const Scope& scope) {
   auto made = std::make_shared<Request>();
   made->now = std::move(pending);
-  made->comm = process().comms.share(scope.comm);
+  if (Comm* const comm = process().comms.find(scope.comm)) made->comm = comm->shared_from_this();
   *request = process().requests.add(std::move(made));
 }
 

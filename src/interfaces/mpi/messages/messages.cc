@@ -217,6 +217,9 @@ Pending recv(How how,
     const std::lock_guard lock(comm.starting);
     pending.work = comm.net->recv_async(space.view(), from, options);
   }
+  if (const auto received = pending.work.received()) {
+    return received_already(outcome_of(comm, *received, space));
+  }
   pending.waits = true;
   pending.when_received = [&comm, space](const Received& received, Outcome& outcome) {
     outcome = outcome_of(comm, received, space);
@@ -327,7 +330,7 @@ Pending Recv(How how,
   return recv(how, buf, count, datatype, source, tag, comm);
 }
 
-Pending Sendrecv(How,
+Pending Sendrecv(How how,
                  const void* sendbuf,
                  MPI_Count sendcount,
                  MPI_Datatype sendtype,
@@ -339,6 +342,20 @@ Pending Sendrecv(How,
                  int source,
                  int recvtag,
                  MPI_Comm comm) {
+  if (is_direct(how)) {
+    // Refuses a bad receive before the send begins.
+    if (source != MPI_PROC_NULL) {
+      static_cast<void>(source_in_net(comm_of(comm), source));
+      static_cast<void>(tag_in_net(recvtag));
+      static_cast<void>(incoming(recvbuf, recvcount, recvtype));
+    }
+    // A short message has left before this rank waits for its own.
+    Pending sent =
+        send(How::kImmediate, sendbuf, sendcount, sendtype, dest, sendtag, comm, Mode::kStandard);
+    Pending received = recv(how, recvbuf, recvcount, recvtype, source, recvtag, comm);
+    sent.wait();
+    return received;
+  }
   Pending both = recv(How::kImmediate, recvbuf, recvcount, recvtype, source, recvtag, comm);
   both.is_receive = false;
   Pending sent =

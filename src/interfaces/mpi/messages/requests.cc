@@ -52,6 +52,12 @@ std::shared_ptr<Request> request_of(MPI_Request handle) {
   require(found != nullptr, MPI_ERR_REQUEST, "request is no request");
   return found;
 }
+// Returns the request without a share of it: programs must not free a request that they wait for.
+Request& own_request(MPI_Request handle) {
+  Request* const found = process().requests.find(handle);
+  require(found != nullptr, MPI_ERR_REQUEST, "request is no request");
+  return *found;
+}
 
 // Returns the outcome of a request that has ended. The request becomes inactive, or is freed.
 Outcome take(Request& request, MPI_Request* handle) {
@@ -96,19 +102,19 @@ std::optional<Outcome> look_at(MPI_Request handle) {
 }
 
 Outcome wait_for(MPI_Request* handle) {
-  const auto request = request_of(*handle);
+  Request& request = own_request(*handle);
   try {
-    while (has_missing_partitions(*request)) std::this_thread::sleep_for(kNap);
-    if (request->active && !request->is_polled()) request->now.wait();
+    while (has_missing_partitions(request)) std::this_thread::sleep_for(kNap);
+    if (request.active && !request.is_polled()) request.now.wait();
   } catch (...) {
-    request->now.outcome.code = code_of_caught();
+    request.now.outcome.code = code_of_caught();
   }
-  while (!is_over(*request)) std::this_thread::sleep_for(kNap);
-  return take(*request, handle);
+  while (!is_over(request)) std::this_thread::sleep_for(kNap);
+  return take(request, handle);
 }
 
 bool is_active(MPI_Request handle) {
-  return handle != MPI_REQUEST_NULL && request_of(handle)->active;
+  return handle != MPI_REQUEST_NULL && own_request(handle).active;
 }
 
 // Sleeps until one of the requests may have ended.
@@ -195,7 +201,7 @@ void check(int count, const MPI_Request* requests) {
   require(count >= 0, MPI_ERR_COUNT, "count is negative");
   require(count == 0 || requests != nullptr, MPI_ERR_ARG, "requests is null");
   for (int i = 0; i < count; ++i) {
-    if (requests[i] != MPI_REQUEST_NULL) request_of(requests[i]);
+    if (requests[i] != MPI_REQUEST_NULL) own_request(requests[i]);
   }
 }
 
