@@ -93,7 +93,9 @@ TEST(Messages, KeepTheirOrderHoweverTheyAreReceived) {
         const auto t = static_cast<std::size_t>(tag);
         const std::size_t number = of_tag[t][next[t]++];
         const MessageOptions options{.tag = tag};
-        const bool waits = own() % 2 == 0;
+        // A long send waits for its receive, which may come after those of other tags.
+        const bool is_long = data[number].size() > 1000;
+        const bool waits = own() % 2 == 0 && (rank.rank() == 1 || !is_long);
         got[number].resize(data[number].size());
         if (rank.rank() == 0) {
           waits ? comm.send(data[number], 1, options)
