@@ -33,13 +33,16 @@ class _Telling:
         self._under_way = 0
         self._stopped = False
 
-    def tell(self, handle: Handle) -> None:
+    def tell(self, handles: dict[int, Handle], key: int) -> None:
+        """Notify the handle with this key. This thread drops it before it counts as done, because
+        the end of a handle may run C++ code, too.
+        """
         with self._changed:
             if self._stopped:
                 return
             self._under_way += 1
         try:
-            handle.complete()
+            handles.pop(key).complete()
         finally:
             with self._changed:
                 self._under_way -= 1
@@ -114,13 +117,12 @@ class Ends:
             self._waiting += 1
             self._starting = None
         while (key := self._endings.next()) is not None:
-            handle = self._handles.pop(key)
             with self._lock:
                 self._waiting -= 1
                 # Without another thread, the next ends wait until this thread waits again.
                 with contextlib.suppress(RuntimeError, MemoryError):
                     self._keep_one_waiting()
-            self._telling.tell(handle)
+            self._telling.tell(self._handles, key)
             with self._lock:
                 if self._waiting > 1:  # other threads wait already, so this thread ends
                     return

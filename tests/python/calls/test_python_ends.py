@@ -100,3 +100,36 @@ def test_while_a_daemon_thread_makes_calls(loop):
     done = subprocess.run([sys.executable, "-c", LOOPS, loop], env=with_package(), timeout=50,
                           capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "ends\n"), done.stderr
+
+DROPPED = """
+import threading, time
+import numpy as np
+import hocket
+from hocket._waiting.ends import Ends
+
+comm = hocket.init(rank=0, size=1)
+ended = threading.Event()
+
+class Handle:
+    def complete(self):
+        ended.set()
+
+    def __del__(self):
+        time.sleep(0.3)
+        print("dropped", flush=True)
+
+ends = Ends("hocket handles")
+x = np.empty(1)
+call = comm.recv_async(x, 0)
+ends.watch(call, Handle())
+comm.send(np.ones(1), 0)
+call.wait()
+assert ended.wait(20)
+"""
+
+
+def test_while_a_handle_is_dropped():
+    """The end of a handle may run C++ code of another package, so it is waited for, too."""
+    done = subprocess.run([sys.executable, "-c", DROPPED], env=with_package(), timeout=50,
+                          capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "dropped\n"), done
