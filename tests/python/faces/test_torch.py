@@ -232,6 +232,7 @@ def test_compiled_modules_train_as_others(tmp_path):
     run("compiled", 2, tmp_path)
 
 
+@pytest.mark.watchdog(300)
 @pytest.mark.skipif(shutil.which("g++") is None, reason="inductor compiles by g++")
 def test_inductor_compiles_a_model_of_ddp(tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(cache := tmp_path / "cache"))
