@@ -44,7 +44,7 @@ std::optional<std::int64_t> window_bytes(const std::string& value) {
   return (bytes + kFilePage - 1) / kFilePage * kFilePage;
 }
 
-// What ranks tell each other before a call. A value, whose members are sent as they are.
+// A rank's message to all ranks before a call. A value, whose members are sent as they are.
 struct Facts {
   std::int64_t begin = 0, end = 0;  // of the rank's bytes in the file
   std::int64_t bytes = 0;
@@ -104,7 +104,7 @@ std::optional<Rounds> decide(std::span<const Facts> all) {
                               ? extents > span && 2 * bytes > span && length < kShortWrite
                               : length * std::max(1.0, span / bytes) < short_read;
   if (!is_enabled && !(is_quicker && runs >= ranks * kManyRuns)) return {};
-  // Where ranks overlap, a window gets more bytes than it has, so it becomes smaller.
+  // If ranks overlap, a window gets more bytes than it has, so it becomes smaller.
   const std::int64_t share = (end - rounds.begin) / ranks / kFilePage * kFilePage + kFilePage;
   const auto fitting =
       static_cast<std::int64_t>(static_cast<double>(rounds.window) * std::min(1.0, span / bytes));

@@ -53,7 +53,8 @@ std::shared_ptr<Errhandler>& errhandler_of(MPI_File handle);
 // The file's size in bytes.
 std::int64_t size_of(const File& file);
 
-// What a rank moves in a call: the bytes from `begin` to `end` of its view. A value.
+// The part of a file that a rank moves in a call: the bytes from `begin` to `end` of its view. A
+// value.
 struct Portion {
   View view;
   bool is_write = false;

@@ -22,7 +22,8 @@ namespace {
 constexpr std::int64_t kShortGap = 4096;
 constexpr std::int64_t kNowhere = std::numeric_limits<std::int64_t>::max();
 
-// What a rank tells the owner of each window in a round. A value. Its members are sent as they are.
+// A rank's message to the owner of each window in a round. A value. Its members are sent as they
+// are.
 struct Announcement {
   std::int64_t pieces = 0, bytes = 0;
   std::int64_t next = kNowhere;  // the place of this rank's first byte after the round
