@@ -1,4 +1,4 @@
-// What `hocket doctor` concludes from a connection to another host: whether it works, another
+// The conclusion of `hocket doctor` from a connection to another host: whether it works, another
 // machine answers, or long messages are lost.
 #include <gtest/gtest.h>
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-"""What chaos and its campaign share: the places of this machine, the start and the output of a job's
+"""Shared by chaos and its campaign: the places of this machine, the start and the output of a job's
 processes, and what a run leaves behind.
 """
 

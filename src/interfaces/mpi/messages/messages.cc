@@ -196,18 +196,22 @@ Pending send(How how,
   return pending;
 }
 
-Pending recv(How how,
-             void* buf,
-             MPI_Count count,
-             MPI_Datatype datatype,
-             int source,
-             int tag,
-             MPI_Comm handle) {
-  Comm& comm = comm_of(handle);
-  if (source == MPI_PROC_NULL) return received_already(kFromNobody);
-  const int from = source_in_net(comm, source);
-  const MessageOptions options{.tag = tag_in_net(tag), .allow_shorter = true, .allow_longer = true};
-  const Space space = incoming(buf, count, datatype);
+// The arguments of a receive, checked. A value.
+struct Expected {
+  int from;
+  MessageOptions options;
+  Space space;
+};
+
+Expected expect(
+    Comm& comm, void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag) {
+  return {.from = source_in_net(comm, source),
+          .options = {.tag = tag_in_net(tag), .allow_shorter = true, .allow_longer = true},
+          .space = incoming(buf, count, datatype)};
+}
+
+Pending recv(How how, Comm& comm, const Expected& expected) {
+  const auto& [from, options, space] = expected;
   if (is_direct(how)) {
     return received_already(outcome_of(comm, comm.net->recv(space.view(), from, options), space));
   }
@@ -221,8 +225,8 @@ Pending recv(How how,
     return received_already(outcome_of(comm, *received, space));
   }
   pending.waits = true;
-  pending.when_received = [&comm, space](const Received& received, Outcome& outcome) {
-    outcome = outcome_of(comm, received, space);
+  pending.when_received = [&comm, into = space](const Received& received, Outcome& outcome) {
+    outcome = outcome_of(comm, received, into);
   };
   return pending;
 }
@@ -326,10 +330,14 @@ Pending Recv(How how,
              MPI_Datatype datatype,
              int source,
              int tag,
-             MPI_Comm comm) {
-  return recv(how, buf, count, datatype, source, tag, comm);
+             MPI_Comm handle) {
+  Comm& comm = comm_of(handle);
+  if (source == MPI_PROC_NULL) return received_already(kFromNobody);
+  return recv(how, comm, expect(comm, buf, count, datatype, source, tag));
 }
 
+// The receive is checked before the send begins. The send begins first, so that a short message has
+// left before this rank waits for its own.
 Pending Sendrecv(How how,
                  const void* sendbuf,
                  MPI_Count sendcount,
@@ -341,30 +349,25 @@ Pending Sendrecv(How how,
                  MPI_Datatype recvtype,
                  int source,
                  int recvtag,
-                 MPI_Comm comm) {
-  if (is_direct(how)) {
-    // Refuses a bad receive before the send begins.
-    if (source != MPI_PROC_NULL) {
-      static_cast<void>(source_in_net(comm_of(comm), source));
-      static_cast<void>(tag_in_net(recvtag));
-      static_cast<void>(incoming(recvbuf, recvcount, recvtype));
-    }
-    // A short message has left before this rank waits for its own.
-    Pending sent =
-        send(How::kImmediate, sendbuf, sendcount, sendtype, dest, sendtag, comm, Mode::kStandard);
-    Pending received = recv(how, recvbuf, recvcount, recvtype, source, recvtag, comm);
-    sent.wait();
-    return received;
+                 MPI_Comm handle) {
+  Comm& comm = comm_of(handle);
+  std::optional<Expected> expected;
+  if (source != MPI_PROC_NULL) {
+    expected = expect(comm, recvbuf, recvcount, recvtype, source, recvtag);
   }
-  Pending both = recv(How::kImmediate, recvbuf, recvcount, recvtype, source, recvtag, comm);
-  both.is_receive = false;
   Pending sent =
-      send(How::kImmediate, sendbuf, sendcount, sendtype, dest, sendtag, comm, Mode::kStandard);
+      send(How::kImmediate, sendbuf, sendcount, sendtype, dest, sendtag, handle, Mode::kStandard);
+  Pending both = expected ? recv(how, comm, *expected) : received_already(kFromNobody);
+  if (is_direct(how)) {
+    sent.wait();
+    return both;
+  }
+  both.is_receive = false;
   if (sent.waits) both.others.push_back(std::move(sent.work));
   if (sent.finish) both.finish = std::move(sent.finish);
   return both;
 }
-Pending Sendrecv_replace(How,
+Pending Sendrecv_replace(How how,
                          void* buf,
                          MPI_Count count,
                          MPI_Datatype datatype,
@@ -376,17 +379,18 @@ Pending Sendrecv_replace(How,
   const Datatype& type = type_of(datatype);
   auto copy = std::make_shared<Bytes>(static_cast<std::size_t>(bytes_of(type, count)));
   if (!copy->empty()) type.pack(buf, count, copy->data());
-  Pending both = recv(How::kImmediate, buf, count, datatype, source, recvtag, comm);
-  both.is_receive = false;
-  Pending sent = send(How::kImmediate,
-                      copy->data(),
-                      static_cast<MPI_Count>(copy->size()),
-                      MPI_BYTE,
-                      dest,
-                      sendtag,
-                      comm,
-                      Mode::kStandard);
-  if (sent.waits) both.others.push_back(std::move(sent.work));
+  Pending both = Sendrecv(how,
+                          copy->data(),
+                          static_cast<MPI_Count>(copy->size()),
+                          MPI_BYTE,
+                          dest,
+                          sendtag,
+                          buf,
+                          count,
+                          datatype,
+                          source,
+                          recvtag,
+                          comm);
   both.finish = [copy](Outcome&) {};
   return both;
 }
